@@ -1,0 +1,54 @@
+"""Compile every kernel of a package ahead of time into its ``_compiled`` extension.
+
+Run by the wheel's build hook and by ``tsdb warm --ahead-of-time``; needs numba, setuptools and a C compiler. The extension loads
+in about a millisecond and imports no numba. Its stamp names the sources, so that a stale build is never used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from pathlib import Path
+
+from tsdb_format.kernels import registry
+
+#: The kernel packages of the distribution, in import order.
+PACKAGES = ("tsdb_format.kernels", "tsdb.exec.kernels")
+
+
+def build(package: str, target_cpu: str = "host") -> Path | None:
+    """Build ``package``'s extension beside its sources and return its path; None where the package declares no kernel."""
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    folder = Path(module.__file__).parent
+    for entry in pkgutil.iter_modules([str(folder)]):
+        if entry.name not in ("build", "_compiled"):
+            importlib.import_module(f"{package}.{entry.name}")
+    kernels = [k for k in registry.KERNELS.values() if k.module.rpartition(".")[0] == package]
+    if not kernels:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from numba.pycc import CC
+        from numba.pycc import compiler as pycc_compiler
+
+        plain_flags = pycc_compiler.Flags
+
+        def flags_without_gil() -> object:
+            flags = plain_flags()
+            flags.release_gil = True
+            return flags
+
+        extension = CC("_compiled", source_module=module)
+        extension.output_dir = str(folder)
+        extension.target_cpu = target_cpu
+        for each in kernels:
+            extension.export(each.symbol, registry.numba_signature(each.signature))(each.linked())
+        pycc_compiler.Flags = flags_without_gil
+        try:
+            extension.compile()
+        finally:
+            pycc_compiler.Flags = plain_flags
+    (folder / "_compiled.stamp").write_text(registry.fingerprint(folder))
+    return folder / extension.output_file

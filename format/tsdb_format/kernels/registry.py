@@ -1,0 +1,192 @@
+"""The one way to declare a compiled kernel, and the one place that decides how it runs.
+
+A kernel is a plain Python function over arrays and scalars with an explicit signature. It is compiled on first use, never at
+import: from the ahead-of-time extension ``_compiled`` beside it when that was built from exactly these sources, otherwise by
+numba with an on-disk cache. Importing a kernel module imports neither numba nor the extension.
+
+Signatures name widths and directions::
+
+    @kernel("(u8[in], i64[in], i64, f64[out]) -> i64")
+
+``T[in]`` is a C-contiguous 1-d array that is only read (read-only and writable arrays are both accepted), ``T[out]`` one that is
+written, ``T[in,2]`` / ``T[out,2]`` the 2-d forms; a bare ``T`` is a scalar. Widths: b1 (bool), u8 u16 u32 u64 i8 i16 i32 i64 f32 f64.
+A kernel may call other kernels of the same package: they share one source fingerprint, which guards both the extension and the
+on-disk cache (numba alone would miss a change in a callee's file).
+
+The ahead-of-time entry points check no dtypes: callers pass exactly the declared types. The tests run every kernel both ways.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_WIDTHS = {
+    "b1": "boolean", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64", "void": "void",
+}  # fmt: skip
+_ARRAY = re.compile(r"^(\w+)\[(in|out)(?:,(\d))?\]$")
+
+#: Every kernel declared so far, by "module.function". Filled by importing kernel modules.
+KERNELS: dict[str, Kernel] = {}
+
+#: ``jit`` forces numba, ``python`` runs the plain function (tests, debugging); anything else prefers the extension.
+MODE = os.environ.get("TSDB_KERNELS", "auto")
+
+
+class Kernel:
+    """A declared kernel: callable, and resolved to machine code by the first call."""
+
+    __slots__ = ("_run", "module", "name", "py_func", "signature")
+
+    def __init__(self, py_func: Callable[..., Any], signature: str) -> None:
+        self.py_func = py_func
+        self.signature = signature
+        self.module = py_func.__module__
+        self.name = py_func.__name__
+        self._run: Callable[..., Any] = self._first_call
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*args)
+
+    def _first_call(self, *args: Any) -> Any:
+        self._run = self.resolve()
+        return self._run(*args)
+
+    def resolve(self, mode: str | None = None) -> Callable[..., Any]:
+        """The callable that ``mode`` ('auto', 'jit' or 'python'; default: the process's) stands for."""
+        mode = mode or MODE
+        if mode == "python":
+            return self.py_func
+        if mode == "auto":
+            compiled = compiled_extension(self.module.rpartition(".")[0])
+            if compiled is not None:
+                found: Callable[..., Any] | None = getattr(compiled, self.symbol, None)
+                if found is not None:
+                    return found
+        return self.jit(cache=True)
+
+    @property
+    def symbol(self) -> str:
+        """The exported name in the ahead-of-time extension."""
+        return f"{self.module.rpartition('.')[2]}__{self.name}"
+
+    def jit(self, *, cache: bool) -> Callable[..., Any]:
+        """Compile with numba for exactly the declared signature."""
+        import numba
+
+        if cache:
+            _drop_stale_cache(self.module.rpartition(".")[0])
+        compiled: Callable[..., Any] = numba.njit(numba_signature(self.signature), cache=cache, nogil=True)(self.linked(cache))
+        return compiled
+
+    def linked(self, cache: bool = False) -> Callable[..., Any]:
+        """The plain function with the kernels it calls replaced by numba dispatchers."""
+        source = self.py_func
+        names = set(_global_names(source.__code__))
+        replaced = {
+            name: value.jit(cache=cache) for name, value in source.__globals__.items() if name in names and isinstance(value, Kernel)
+        }
+        if not replaced:
+            return source
+        linked = types.FunctionType(source.__code__, {**source.__globals__, **replaced}, source.__name__, source.__defaults__)
+        linked.__module__ = source.__module__
+        linked.__qualname__ = source.__qualname__
+        return linked
+
+
+def kernel(signature: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """Declare the decorated function as a kernel of ``signature``; see the module's head for the notation."""
+
+    def declare(py_func: Callable[..., Any]) -> Kernel:
+        made = Kernel(py_func, signature)
+        KERNELS[f"{made.module}.{made.name}"] = made
+        return made
+
+    return declare
+
+
+def numba_signature(signature: str) -> Any:
+    """Translate our notation into a numba signature."""
+    from numba import types as nb
+
+    arguments, _, result = signature.partition("->")
+
+    def one(text: str) -> Any:
+        array = _ARRAY.match(text)
+        if array is None:
+            return getattr(nb, _WIDTHS[text])
+        width, direction, dimensions = array.groups()
+        return nb.Array(getattr(nb, _WIDTHS[width]), int(dimensions or 1), "C", readonly=direction == "in")
+
+    inside = arguments.strip()[1:-1]
+    parts = [part.strip() for part in re.split(r",\s*(?![^\[]*\])", inside) if part.strip()]
+    return one(result.strip() or "void")(*(one(part) for part in parts))
+
+
+_EXTENSIONS: dict[str, types.ModuleType | None] = {}
+
+
+def compiled_extension(package: str) -> types.ModuleType | None:
+    """The ahead-of-time extension of a kernel package, or None where it is absent or was built from other sources."""
+    if package not in _EXTENSIONS:
+        _EXTENSIONS[package] = _load_extension(package)
+    return _EXTENSIONS[package]
+
+
+def _load_extension(package: str) -> types.ModuleType | None:
+    parent = sys.modules.get(package)
+    if parent is None or parent.__file__ is None:
+        return None
+    folder = Path(parent.__file__).parent
+    try:
+        if (folder / "_compiled.stamp").read_text() != fingerprint(folder):
+            return None
+        return importlib.import_module(f"{package}._compiled")
+    except (OSError, ImportError):
+        return None
+
+
+_CHECKED_CACHES: set[str] = set()
+
+
+def _drop_stale_cache(package: str) -> None:
+    """Remove numba's cached machine code of a package whose sources changed since it was written."""
+    parent = sys.modules.get(package)
+    if package in _CHECKED_CACHES or parent is None or parent.__file__ is None:
+        return
+    _CHECKED_CACHES.add(package)
+    folder = Path(parent.__file__).parent
+    stamp = folder / "__pycache__" / "kernels.stamp"
+    current = fingerprint(folder)
+    try:
+        if stamp.exists() and stamp.read_text() == current:
+            return
+        for index in stamp.parent.glob("*.nbi"):
+            index.unlink(missing_ok=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(current)
+    except OSError:
+        return  # a read-only installation: its sources do not change either
+
+
+def fingerprint(folder: Path) -> str:
+    """Identify the kernel sources of a folder together with what the machine code depends on."""
+    digest = hashlib.blake2b(f"{sys.implementation.cache_tag}".encode(), digest_size=16)
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_names(constant)

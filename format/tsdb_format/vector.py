@@ -1,0 +1,116 @@
+"""Vectors: one column of a batch in memory, as arrays.
+
+Values under a NULL are unspecified and must never influence a result. Strings and blobs travel as codes into a pool, so that a
+million rows of twelve host names are a million int32 and twelve byte strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb_format.types import ColumnType, Kind
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+ByteArray = NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class Pool:
+    """Byte strings end to end: string ``i`` is ``data[offsets[i]:offsets[i + 1]]``. ``offsets`` is int64, one longer than the pool."""
+
+    offsets: IntArray
+    data: ByteArray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def of(cls, strings: Sequence[bytes]) -> Pool:
+        """Build from Python byte strings."""
+        offsets = np.zeros(len(strings) + 1, np.int64)
+        np.cumsum([len(s) for s in strings], out=offsets[1:])
+        return cls(offsets, np.frombuffer(bytearray(b"".join(strings)), np.uint8))
+
+    def bytes_at(self, index: int) -> bytes:
+        """One byte string."""
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    def tolist(self) -> list[bytes]:
+        """All byte strings, in order."""
+        raw = self.data.tobytes()
+        ends = self.offsets.tolist()
+        return [raw[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+@dataclass(slots=True)
+class Vector:
+    """A column of ``n`` values: ``values`` in the type's physical dtype ((n, width) for VECTOR), ``validity`` (n,) or None: no NULL."""
+
+    type: ColumnType
+    values: NDArray[Any]
+    validity: BoolArray | None = None
+    pool: Pool | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: NDArray[Any] | slice) -> Vector:
+        """The rows at ``rows`` (indices, mask or slice), sharing the pool."""
+        validity = None if self.validity is None else self.validity[rows]
+        return Vector(self.type, self.values[rows], validity, self.pool)
+
+    def valid(self) -> BoolArray:
+        """The validity as an array, whether or not there are NULLs."""
+        return np.ones(len(self.values), np.bool_) if self.validity is None else self.validity
+
+    def to_physical_list(self) -> list[Any]:
+        """Python values in the physical domain: int, float, bool, str, bytes, list of float, None. For tests, inspection and small results."""
+        if self.pool is not None:
+            used, inverse = np.unique(self.values, return_inverse=True) if len(self.values) else (self.values, self.values)
+            texts: list[Any] = [self.pool.bytes_at(int(code)) if code >= 0 else None for code in used]
+            if self.type.kind is Kind.STRING:
+                texts = [None if t is None else t.decode() for t in texts]
+            out = [texts[i] for i in inverse.tolist()]
+        else:
+            out = self.values.tolist()
+        if self.validity is not None:
+            out = [v if ok else None for v, ok in zip(out, self.validity.tolist(), strict=True)]
+        return out
+
+
+def concat_pools(pools: Sequence[Pool]) -> tuple[Pool, IntArray]:
+    """Join pools end to end; also the code shift to add for each. Duplicates are kept: codes are names, not an order."""
+    shifts = np.zeros(len(pools) + 1, np.int64)
+    np.cumsum([len(pool) for pool in pools], out=shifts[1:])
+    starts = np.zeros(len(pools) + 1, np.int64)
+    np.cumsum([len(pool.data) for pool in pools], out=starts[1:])
+    offsets = np.empty(int(shifts[-1]) + 1, np.int64)
+    for pool, shift, start in zip(pools, shifts, starts, strict=False):
+        offsets[shift : shift + len(pool)] = pool.offsets[:-1] - pool.offsets[0] + start
+    offsets[-1] = starts[-1]
+    data = np.concatenate([pool.data[pool.offsets[0] : pool.offsets[-1]] for pool in pools]) if pools else np.empty(0, np.uint8)
+    offsets[-1] = len(data)
+    return Pool(offsets, data), shifts[:-1]
+
+
+def concat(vectors: Sequence[Vector]) -> Vector:
+    """Join vectors of one type end to end; pools are shared when identical, joined otherwise."""
+    if len(vectors) == 1:
+        return vectors[0]
+    first = vectors[0]
+    pool = first.pool
+    values = [v.values for v in vectors]
+    if pool is not None and any(v.pool is not pool for v in vectors):
+        pools: list[Pool] = [v.pool for v in vectors if v.pool is not None]
+        pool, shifts = concat_pools(pools)
+        values = [v.values + np.int32(shift) for v, shift in zip(vectors, shifts, strict=True)]
+    validity = None
+    if any(v.validity is not None for v in vectors):
+        validity = np.concatenate([v.valid() for v in vectors])
+    return Vector(first.type, np.concatenate(values), validity, pool)

@@ -1,0 +1,98 @@
+"""Predicates that scans evaluate: a small closed algebra over one table's columns, three-valued as SQL is.
+
+Literals are already in the column's physical domain (timestamps as integers of the column's unit, strings as str, blobs as bytes).
+The binder only builds a predicate when it means exactly what DuckDB means by the text; anything else stays in a ``DuckQuery``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Literal: TypeAlias = int | float | bool | str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``column op literal`` with op one of ``= != < <= > >=``; NULL where the column is NULL. NaN is the greatest float and equals itself."""
+
+    column: str
+    op: str
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class InSet:
+    """``column IN (literals)``; the literals hold no NULL and are distinct. NULL where the column is NULL."""
+
+    column: str
+    literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``column IS NULL``; never NULL itself."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """``column LIKE pattern`` on a STRING, with ``%`` and ``_`` and no escape; ILIKE when ``fold_case``."""
+
+    column: str
+    pattern: str
+    fold_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Three-valued negation."""
+
+    inner: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Three-valued conjunction of one or more."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Three-valued disjunction of one or more."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL whatever the row."""
+
+    value: bool | None
+
+
+Predicate: TypeAlias = Compare | InSet | IsNull | Like | Not | And | Or | Constant
+
+
+def columns_of(predicate: Predicate) -> frozenset[str]:
+    """The names of the columns a predicate reads."""
+    match predicate:
+        case Compare(column=name) | InSet(column=name) | IsNull(column=name) | Like(column=name):
+            return frozenset({name})
+        case Not(inner):
+            return columns_of(inner)
+        case And(parts) | Or(parts):
+            return frozenset().union(*(columns_of(part) for part in parts))
+        case Constant():
+            return frozenset()
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    """The parts that must all be true, flattened; empty for None."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, And):
+        return tuple(leaf for part in predicate.parts for leaf in conjuncts(part))
+    return (predicate,)
