@@ -1,0 +1,69 @@
+# Everything runs in .venv, which the first target makes. `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONWARNINGS ?= default
+
+# The newest Python on PATH that is at least 3.11 and really starts (a version manager's stub may be on PATH and not start).
+FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 python3 python; do \
+	"$$name" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$name"; break; }; done
+
+.PHONY: help demo test lint types format bench peers warm wheel clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+
+demo: .venv/installed ## a guided tour on data recorded and generated here: newest rows, and what was not read
+	@$(BIN)/python examples/demo.py
+
+test: .venv/installed-dev ## all tests
+	@$(BIN)/python -m pytest
+
+lint: .venv/installed-dev ## style: ruff's rules and its formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: .venv/installed-dev ## types: mypy, strict
+	@$(BIN)/mypy
+
+format: .venv/installed-dev ## apply ruff's fixes and formatting
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: .venv/installed-dev ## micro-benchmarks of the kernels, scans and TopK
+	@$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds --benchmark-sort=name
+
+peers: .venv/installed ## the same questions on tsdb and DuckDB, as ratios (FLEET=A|B|C ROWS=10000000 ARGS=--aligned)
+	@$(BIN)/python -m benchmarks.peers --fleet $(or $(FLEET),A) --rows $(or $(ROWS),10000000) $(ARGS)
+
+warm: .venv/installed ## compile all kernels, ahead of time where there is a C compiler
+	@$(BIN)/tsdb warm --ahead-of-time
+
+wheel: .venv/installed-dev ## build the wheel into dist/
+	@$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+clean: ## remove .venv and everything that was built
+	@rm -rf .venv build dist .benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find tsdb format cli tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find tsdb format -name '_compiled*' -delete
+
+# The stamps depend on pyproject.toml only: a second run starts at once, a changed dependency installs again.
+.venv/bin/python:
+	@python="$$($(FIND_PYTHON))"; \
+	[ -n "$$python" ] || { echo "make: found no Python 3.11 or newer on PATH; name one with PYTHON=/path/to/python3" >&2; exit 1; }; \
+	echo "Making .venv with $$("$$python" --version)"; \
+	"$$python" -m venv .venv >/dev/null 2>&1 || { "$$python" -m venv --without-pip .venv && "$$python" -m pip --python .venv install --quiet pip; }
+
+.venv/installed: pyproject.toml hatch_build.py | .venv/bin/python
+	@echo "Installing tsdb and what it needs into .venv"
+	@$(BIN)/python -m pip install --quiet --editable '.[native]'
+	@touch $@
+
+.venv/installed-dev: pyproject.toml hatch_build.py | .venv/bin/python
+	@echo "Installing tsdb and its development tools into .venv"
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch .venv/installed $@
