@@ -1,0 +1,77 @@
+"""Counters of what a query read and what it did not have to: filled by scans, shown by EXPLAIN ANALYZE and ``Result.stats``.
+
+Counting is exact and independent of threads and timing wherever the plan's work is; every level obeys
+``total = pruned_by_filter + pruned_by_topk + pruned_by_key_domain + read``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+#: The levels at which units are counted, coarse to fine. A *resource* is the per-device time index of one file.
+LEVELS = ("resources", "devices", "files", "chunks", "pages", "rows")
+#: What can happen to a unit.
+FATES = ("total", "pruned_by_filter", "pruned_by_topk", "pruned_by_key_domain", "read")
+
+
+@dataclass(slots=True)
+class ScanStats:
+    """Counters of one table scan."""
+
+    table: str
+    topk_id: int | None = None
+    counts: dict[str, int] = field(default_factory=lambda: {f"{level}_{fate}": 0 for level in LEVELS for fate in FATES})
+    bytes_read: int = 0
+    topk_first_threshold: str | None = None
+    topk_threshold_updates: int = 0
+    rows_returned: int = 0
+    rows_merged: int = 0
+
+    def as_dict(self) -> dict[str, int | str | None]:
+        """Counters by their public names (API: counters)."""
+        out: dict[str, int | str | None] = dict(self.counts)
+        out["bytes_read"] = self.bytes_read
+        out["rows_returned"] = self.rows_returned
+        out["rows_merged"] = self.rows_merged
+        if self.topk_id is not None:
+            out["topk_first_threshold"] = self.topk_first_threshold
+            out["topk_threshold_updates"] = self.topk_threshold_updates
+        return out
+
+
+class QueryStats:
+    """The counters of one execution: one ``ScanStats`` per table scan, in plan order, and their sum."""
+
+    def __init__(self) -> None:
+        self.scans: list[ScanStats] = []
+        self.nodes: dict[int, ScanStats] = {}
+        self._lock = threading.Lock()
+
+    def scan(self, node: object, table: str, topk_id: int | None) -> ScanStats:
+        """Register a scan that starts for plan node ``node`` (by identity)."""
+        made = ScanStats(table, topk_id)
+        with self._lock:
+            self.scans.append(made)
+            self.nodes[id(node)] = made
+        return made
+
+    def of(self, node: object) -> ScanStats | None:
+        """The counters of a plan node, if it ran."""
+        return self.nodes.get(id(node))
+
+    def __iter__(self) -> Iterator[ScanStats]:
+        return iter(self.scans)
+
+    def as_dict(self) -> dict[str, int | str | None]:
+        """Sums over all scans; the first threshold's origin is that of the first scan that had one."""
+        out: dict[str, int | str | None] = {}
+        for scan in self.scans:
+            for name, value in scan.as_dict().items():
+                before = out.get(name)
+                if isinstance(value, int):
+                    out[name] = value + (before if isinstance(before, int) else 0)
+                else:
+                    out[name] = before or value
+        return out
