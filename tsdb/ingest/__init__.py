@@ -1,0 +1,1 @@
+"""Bringing data in: files through DuckDB, and Python objects through Arrow."""
