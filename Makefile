@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export PYTHONWARNINGS ?= default
+PIP := PYTHONWARNINGS=ignore .venv/bin/python -m pip -qq
 
 # The newest Python on PATH that is at least 3.11 and really starts (a version manager's stub may be on PATH and not start).
 FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 python3 python; do \
@@ -44,7 +44,7 @@ warm: .venv/installed ## compile all kernels, ahead of time where there is a C c
 	@$(BIN)/tsdb warm --ahead-of-time
 
 wheel: .venv/installed-dev ## build the wheel into dist/
-	@$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+	@$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean: ## remove .venv and everything that was built
 	@rm -rf .venv build dist .benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -56,14 +56,14 @@ clean: ## remove .venv and everything that was built
 	@python="$$($(FIND_PYTHON))"; \
 	[ -n "$$python" ] || { echo "make: found no Python 3.11 or newer on PATH; name one with PYTHON=/path/to/python3" >&2; exit 1; }; \
 	echo "Making .venv with $$("$$python" --version)"; \
-	"$$python" -m venv .venv >/dev/null 2>&1 || { "$$python" -m venv --without-pip .venv && "$$python" -m pip --python .venv install --quiet pip; }
+	"$$python" -m venv .venv >/dev/null 2>&1 || { "$$python" -m venv --without-pip .venv && "$$python" -m pip -qq --python .venv install pip; }
 
 .venv/installed: pyproject.toml hatch_build.py | .venv/bin/python
 	@echo "Installing tsdb and what it needs into .venv"
-	@$(BIN)/python -m pip install --quiet --editable '.[native]'
+	@$(PIP) install --editable '.[native]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml hatch_build.py | .venv/bin/python
 	@echo "Installing tsdb and its development tools into .venv"
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(PIP) install --editable '.[dev]'
 	@touch .venv/installed $@

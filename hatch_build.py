@@ -18,7 +18,6 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-
 class KernelBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is not a dependency of ours, so it has no types here
     """Adds each kernel package's ``_compiled`` extension and its stamp to a standard wheel."""
 
