@@ -1,0 +1,167 @@
+"""Kernels over row ranges: ascending, non-overlapping, non-empty half-open pairs ``starts[i] .. stops[i]`` of one file's rows."""
+
+from __future__ import annotations
+
+from tsdb_format.kernels.registry import kernel
+
+
+@kernel("(i64[in], i64[in], i64[out]) -> void")
+def expand(starts, stops, positions):  # type: ignore[no-untyped-def]
+    """Write every row of the ranges, in order; ``positions`` is as long as the ranges together."""
+    at = 0
+    for i in range(starts.shape[0]):
+        for row in range(starts[i], stops[i]):
+            positions[at] = row
+            at += 1
+
+
+@kernel("(i64[in], i64[out], i64[out]) -> i64")
+def coalesce(positions, starts, stops):  # type: ignore[no-untyped-def]
+    """Ranges of ascending, distinct ``positions``; outputs as long as they. Returns the number of ranges."""
+    count = 0
+    for i in range(positions.shape[0]):
+        row = positions[i]
+        if count > 0 and stops[count - 1] == row:
+            stops[count - 1] = row + 1
+        else:
+            starts[count] = row
+            stops[count] = row + 1
+            count += 1
+    return count
+
+
+@kernel("(i64[in], i64[in], b1[in], i64[out], i64[out]) -> i64")
+def select(starts, stops, mask, out_starts, out_stops):  # type: ignore[no-untyped-def]
+    """Ranges of the rows whose ``mask`` (one per row, ranges end to end) is set; outputs as long as the set bits. Returns their number."""
+    count = 0
+    at = 0
+    for i in range(starts.shape[0]):
+        for row in range(starts[i], stops[i]):
+            if mask[at]:
+                if count > 0 and out_stops[count - 1] == row:
+                    out_stops[count - 1] = row + 1
+                else:
+                    out_starts[count] = row
+                    out_stops[count] = row + 1
+                    count += 1
+            at += 1
+    return count
+
+
+@kernel("(i64[in], i64[in], i64, u8[in], i64[out], i64[out]) -> i64")
+def clip(starts, stops, rows_per_page, verdict, out_starts, out_stops):  # type: ignore[no-untyped-def]
+    """The parts of the ranges in pages whose verdict is not 0; outputs as long as ranges + pages. Returns the number of ranges."""
+    count = 0
+    for i in range(starts.shape[0]):
+        row = starts[i]
+        while row < stops[i]:
+            page = row // rows_per_page
+            end = min(stops[i], (page + 1) * rows_per_page)
+            if verdict[page] != 0:
+                if count > 0 and out_stops[count - 1] == row:
+                    out_stops[count - 1] = end
+                else:
+                    out_starts[count] = row
+                    out_stops[count] = end
+                    count += 1
+            row = end
+    return count
+
+
+@kernel("(i64[in], i64[in], i64, i64[out], i64[out], i64[out]) -> i64")
+def split_by_page(starts, stops, rows_per_page, out_starts, out_stops, out_page):  # type: ignore[no-untyped-def]
+    """The ranges cut at page boundaries, with the page of each piece; outputs as long as ranges + pages. Returns their number."""
+    count = 0
+    for i in range(starts.shape[0]):
+        row = starts[i]
+        while row < stops[i]:
+            page = row // rows_per_page
+            end = min(stops[i], (page + 1) * rows_per_page)
+            out_starts[count] = row
+            out_stops[count] = end
+            out_page[count] = page
+            count += 1
+            row = end
+    return count
+
+
+@kernel("(i64[in], i64[in], i64[in], i64[in], i64[out], i64[out]) -> i64")
+def subtract(starts, stops, hole_starts, hole_stops, out_starts, out_stops):  # type: ignore[no-untyped-def]
+    """The ranges without the holes (ranges themselves); outputs as long as both together. Returns the number of ranges left."""
+    count = 0
+    hole = 0
+    holes = hole_starts.shape[0]
+    for i in range(starts.shape[0]):
+        row = starts[i]
+        while hole < holes and hole_stops[hole] <= row:
+            hole += 1
+        at = hole
+        while row < stops[i]:
+            if at < holes and hole_starts[at] < stops[i]:
+                if hole_starts[at] > row:
+                    out_starts[count] = row
+                    out_stops[count] = hole_starts[at]
+                    count += 1
+                row = hole_stops[at]
+                at += 1
+            else:
+                out_starts[count] = row
+                out_stops[count] = stops[i]
+                count += 1
+                row = stops[i]
+    return count
+
+
+@kernel("(i64[in], i64[in], i64[in], i32[out]) -> void")
+def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-def]
+    """The file device of every row of the ranges; ``row_start`` has one more entry than there are devices."""
+    at = 0
+    low = 0
+    for i in range(starts.shape[0]):
+        row = starts[i]
+        high = row_start.shape[0] - 1
+        while high - low > 1:  # the last device that starts at or before the row
+            middle = (low + high) // 2
+            if row_start[middle] <= row:
+                low = middle
+            else:
+                high = middle
+        while row < stops[i]:
+            while row_start[low + 1] <= row:
+                low += 1
+            end = min(stops[i], row_start[low + 1])
+            for _ in range(row, end):
+                devices[at] = low
+                at += 1
+            row = end
+
+
+@kernel("(i64[in], i64[in], i64, i64[in], u8[out], u8[out]) -> i64")
+def touch(starts, stops, rows_per_page, page_bytes, column_seen, page_seen):  # type: ignore[no-untyped-def]
+    """Mark the pages that the ranges lie in; returns the stored bytes of those this column had not touched before."""
+    total = 0
+    last = -1
+    for i in range(starts.shape[0]):
+        for page in range(max(last + 1, starts[i] // rows_per_page), (stops[i] - 1) // rows_per_page + 1):
+            last = page
+            page_seen[page] = 1
+            if column_seen[page] == 0:
+                column_seen[page] = 1
+                total += page_bytes[page]
+    return total
+
+
+@kernel("(i64[in], i64[in], i64[out], i64[out]) -> i64")
+def runs_of_devices(row_start, devices, starts, stops):  # type: ignore[no-untyped-def]
+    """Row ranges of the ascending file ``devices``, neighbours joined; outputs as long as they. Returns the number of ranges."""
+    count = 0
+    for i in range(devices.shape[0]):
+        start = row_start[devices[i]]
+        stop = row_start[devices[i] + 1]
+        if count > 0 and stops[count - 1] == start:
+            stops[count - 1] = stop
+        else:
+            starts[count] = start
+            stops[count] = stop
+            count += 1
+    return count

@@ -1,0 +1,198 @@
+"""Row sets: rows chosen but not read. Columns are read when asked for, for exactly the rows that are left.
+
+``FileRows`` are rows of one file, as ranges. ``MergedRows`` are rows that several files hold versions of: each reads the newest
+non-NULL value of every field. Both are selected further by masks, so that a filter on one column spares the reading of the next.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.catalog.device import DeviceTable
+from tsdb.exec.kernels import merge, ranges
+from tsdb.exec.source import FileSource, IntArray, table_column
+from tsdb_format.schema import Column
+from tsdb_format.types import INT64, Role
+from tsdb_format.vector import BoolArray, Vector, concat
+
+#: Name of the hidden row address column: file position in the snapshot and row within the file.
+ROW_ID_NAME = "_rowid"
+#: Rows of one file that a row address can tell apart.
+ROW_ID_BITS = 40
+
+
+class FileRows:
+    """Rows of one file."""
+
+    __slots__ = ("_device", "count", "source", "starts", "stops")
+
+    def __init__(self, source: FileSource, starts: IntArray, stops: IntArray) -> None:
+        self.source = source
+        self.starts = starts
+        self.stops = stops
+        self.count = int((stops - starts).sum())
+        self._device: NDArray[np.int32] | None = None
+
+    def positions(self) -> IntArray:
+        """The file's row numbers, ascending."""
+        out = np.empty(self.count, np.int64)
+        ranges.expand(self.starts, self.stops, out)
+        return out
+
+    def addresses(self) -> IntArray:
+        """A number per row, unique within the snapshot, ascending in version order for rows of one device and time."""
+        return self.positions() | np.int64(self.source.index << ROW_ID_BITS)
+
+    def device(self) -> NDArray[np.int32]:
+        """The table-wide device of every row."""
+        if self._device is None:
+            self._device = self.source.device_of_rows(self.starts, self.stops, self.count)
+        return self._device
+
+    def time(self) -> IntArray:
+        """Every row's time."""
+        return self.source.read(self.source.table.table.schema.time, self.starts, self.stops).values
+
+    def read(self, name: str) -> Vector:
+        """A column's values."""
+        if name == ROW_ID_NAME:
+            return Vector(INT64, self.addresses())
+        column = table_column(self.source.table, name)
+        if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
+            return device_values(self.source.table.devices, column, self.device())
+        return self.source.read(column, self.starts, self.stops)
+
+    def select(self, mask: BoolArray) -> FileRows:
+        """The rows whose mask is set."""
+        kept = int(np.count_nonzero(mask))
+        if kept == self.count:
+            return self
+        starts = np.empty(kept, np.int64)
+        stops = np.empty(kept, np.int64)
+        count = ranges.select(self.starts, self.stops, mask, starts, stops)
+        made = FileRows(self.source, starts[:count], stops[:count])
+        if self._device is not None:
+            made._device = self._device[mask]
+        return made
+
+
+class MergedRows:
+    """Rows of which several files may hold versions; ``entries`` of one row are neighbours, oldest version first."""
+
+    __slots__ = ("_device", "_time", "count", "entry_row", "entry_source", "groups", "sources")
+
+    def __init__(
+        self, sources: list[FileSource], entry_source: NDArray[np.int32], entry_row: IntArray, groups: IntArray,
+        device: NDArray[np.int32], time: IntArray,
+    ) -> None:  # fmt: skip
+        self.sources = sources
+        self.entry_source = entry_source
+        self.entry_row = entry_row
+        self.groups = groups
+        self._device = device
+        self._time = time
+        self.count = len(groups) - 1
+
+    def addresses(self) -> IntArray:
+        """The address of every row's newest version."""
+        newest = self.groups[1:] - 1
+        index = np.array([source.index for source in self.sources], np.int64)[self.entry_source[newest]]
+        return self.entry_row[newest] | (index << np.int64(ROW_ID_BITS))
+
+    def device(self) -> NDArray[np.int32]:
+        """The table-wide device of every row."""
+        return self._device
+
+    def time(self) -> IntArray:
+        """Every row's time."""
+        return self._time
+
+    def read(self, name: str) -> Vector:
+        """A column's values: of every field the newest version that gives one."""
+        table = self.sources[0].table
+        if name == ROW_ID_NAME:
+            return Vector(INT64, self.addresses())
+        column = table_column(table, name)
+        if column.role is Role.TIME:
+            return Vector(column.type, self._time)
+        if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
+            return device_values(table.devices, column, self._device)
+        entries = self._read_entries(column)
+        chosen = np.empty(self.count, np.int64)
+        valid = np.empty(self.count, np.bool_)
+        nulls = merge.newest_valid(self.groups, entries.valid(), chosen, valid)
+        return Vector(column.type, entries.values[chosen], valid if nulls else None, entries.pool)
+
+    def _read_entries(self, column: Column) -> Vector:
+        """The column's value in every version, in entry order."""
+        parts: list[Vector] = []
+        order: list[IntArray] = []
+        for number, source in enumerate(self.sources):
+            entries = np.flatnonzero(self.entry_source == number)
+            if len(entries):
+                starts, stops = coalesce(self.entry_row[entries])
+                parts.append(source.read(column, starts, stops))
+                order.append(entries)
+        joined = concat(parts)
+        place = np.empty(len(self.entry_row), np.int64)
+        place[np.concatenate(order)] = np.arange(len(place), dtype=np.int64)
+        return joined.take(place)
+
+    def select(self, mask: BoolArray) -> MergedRows:
+        """The rows whose mask is set."""
+        if bool(mask.all()):
+            return self
+        sizes = np.diff(self.groups)
+        entries = np.repeat(mask, sizes)
+        groups = np.zeros(int(np.count_nonzero(mask)) + 1, np.int64)
+        np.cumsum(sizes[mask], out=groups[1:])
+        return MergedRows(
+            self.sources, self.entry_source[entries], self.entry_row[entries], groups, self._device[mask], self._time[mask]
+        )
+
+
+RowSet: TypeAlias = FileRows | MergedRows
+
+
+def merge_rows(sources: list[FileSource], parts: list[tuple[IntArray, IntArray]]) -> MergedRows:
+    """Bring rows of several files (row ranges per source, oldest file first) together by device and time."""
+    device, time, entry_source, entry_row = [], [], [], []
+    for number, (source, (starts, stops)) in enumerate(zip(sources, parts, strict=True)):
+        rows = FileRows(source, starts, stops)
+        if rows.count:
+            device.append(rows.device())
+            time.append(rows.time())
+            entry_source.append(np.full(rows.count, number, np.int32))
+            entry_row.append(rows.positions())
+    if not device:
+        empty = np.empty(0, np.int64)
+        return MergedRows(sources, np.empty(0, np.int32), empty, np.zeros(1, np.int64), np.empty(0, np.int32), empty)
+    devices, times = np.concatenate(device), np.concatenate(time)
+    rank = sources[0].table.devices.rank[devices].astype(np.int64)
+    order = np.lexsort((times, rank))  # stable: versions of one row stay oldest first
+    devices, times, rank = devices[order], times[order], rank[order]
+    groups = np.empty(len(order) + 1, np.int64)
+    count = merge.group_starts(rank, times, groups)
+    groups = groups[: count + 1]
+    first = groups[:-1]
+    return MergedRows(
+        sources, np.concatenate(entry_source)[order], np.concatenate(entry_row)[order], groups, devices[first], times[first]
+    )
+
+
+def coalesce(positions: IntArray) -> tuple[IntArray, IntArray]:
+    """Ranges of ascending, distinct row numbers."""
+    starts = np.empty(len(positions), np.int64)
+    stops = np.empty(len(positions), np.int64)
+    count = ranges.coalesce(positions, starts, stops)
+    return starts[:count], stops[:count]
+
+
+def device_values(devices: DeviceTable, column: Column, numbers: NDArray[np.int32]) -> Vector:
+    """The tag or attribute values of devices."""
+    held = devices.tags if column.role is Role.TAG else devices.attributes
+    found: Vector = held[column.name]
+    return found.take(numbers)

@@ -1,0 +1,107 @@
+"""Row sources: the files of one table as one scan sees them, counting what is touched.
+
+A ``FileSource`` is a file within one execution. It maps the table's columns (by id) onto the file's, reads row ranges of them, and
+marks every page it touches, so that counters are facts and not estimates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.kernels import ranges
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
+from tsdb_format.statistics import Statistics
+from tsdb_format.types import Kind
+from tsdb_format.vector import Pool, Vector
+
+if TYPE_CHECKING:
+    from tsdb.exec.stats import ScanStats
+    from tsdb.storage.snapshot import OpenFile, TableSnapshot
+
+IntArray = NDArray[np.int64]
+
+
+class FileSource:
+    """One open file within one scan."""
+
+    __slots__ = ("_bytes_seen", "_names", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table")
+
+    def __init__(self, table: TableSnapshot, open_file: OpenFile, index: int, stats: ScanStats) -> None:
+        self.table = table
+        self.open_file = open_file
+        self.file = open_file.file
+        self.index = index
+        self.stats = stats
+        self.rows_per_page = self.file.rows_per_page
+        self.page_seen = np.zeros(self.file.page_count, np.uint8)
+        self._bytes_seen: dict[str, NDArray[np.uint8]] = {}
+        self._names = {column.id: column.name for column in self.file.schema}
+
+    def stored_name(self, column: Column) -> str | None:
+        """The file's name for a stored column of the table; None where the file was written before the column existed."""
+        return column.name if column is SEQUENCE_COLUMN else self._names.get(column.id)
+
+    def read(self, column: Column, starts: IntArray, stops: IntArray) -> Vector:
+        """Values of a TIME, FIELD or ``_sn`` column in the row ranges, end to end."""
+        name = self.stored_name(column)
+        if name is None:
+            return null_vector(column, int((stops - starts).sum()))
+        self.touch(name, starts, stops)
+        return self.file.read(name, starts, stops)
+
+    def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
+        """Count the pages of a stored column that ranges lie in."""
+        seen = self._bytes_seen.get(name)
+        if seen is None:
+            seen = self._bytes_seen[name] = np.zeros(self.file.page_count, np.uint8)
+        pages = self.file.page_set(name)
+        self.stats.bytes_read += ranges.touch(starts, stops, self.rows_per_page, pages.page_bytes, seen, self.page_seen)
+
+    def device_of_rows(self, starts: IntArray, stops: IntArray, count: int) -> NDArray[np.int32]:
+        """The table-wide device of every row of the ranges."""
+        local = np.empty(count, np.int32)
+        ranges.devices_of(self.file.row_start, starts, stops, local)
+        return self.open_file.device_number[local]
+
+    def statistics(self, column: Column, level: str) -> Statistics | None:
+        """Statistics of a stored column, or None where the file does not have it."""
+        name = self.stored_name(column)
+        return None if name is None else self.file.statistics(name, level)
+
+
+class ScanSources:
+    """The files of one table within one scan, opened when first needed."""
+
+    def __init__(self, table: TableSnapshot, stats: ScanStats) -> None:
+        self.table = table
+        self.stats = stats
+        self._opened: list[FileSource | None] = [None] * len(table.files)
+
+    def __len__(self) -> int:
+        return len(self._opened)
+
+    def __getitem__(self, index: int) -> FileSource:
+        source = self._opened[index]
+        if source is None:
+            source = self._opened[index] = FileSource(self.table, self.table.files[index], index, self.stats)
+        return source
+
+    def opened(self) -> list[FileSource]:
+        """The sources that this scan has needed so far."""
+        return [source for source in self._opened if source is not None]
+
+
+def table_column(table: TableSnapshot, name: str) -> Column:
+    """A column of the table by name, the hidden sequence column included."""
+    return SEQUENCE_COLUMN if name == SEQUENCE_NAME else table.table.schema.column(name)
+
+
+def null_vector(column: Column, count: int) -> Vector:
+    """``count`` NULLs of a column's type."""
+    kind = column.type.kind
+    shape = (count, column.type.width) if kind is Kind.VECTOR else (count,)
+    pool = Pool.of([b""]) if column.type.is_pooled else None
+    return Vector(column.type, np.zeros(shape, column.type.physical), np.zeros(count, np.bool_), pool)
