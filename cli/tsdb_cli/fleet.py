@@ -38,7 +38,7 @@ _WORDS_PER_ROW = 2  # 64-bit random words, 16 bits for each of up to eight colum
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Which rows to make. ``aligned``: all devices report at the same instants; otherwise each has its own phase in the interval."""
+    """Which rows to make. ``aligned``: all devices report at the same instants; else each has its own phase in the interval."""
 
     devices: int
     ticks: int
