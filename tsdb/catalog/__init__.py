@@ -1,0 +1,1 @@
+"""The catalog: tables and their columns, and the devices of each table."""

@@ -7,18 +7,22 @@ snapshots that saw it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb_format.schema import Schema
-from tsdb_format.vector import Vector
+from tsdb.catalog.device_index import DeviceIndex
+from tsdb.catalog.tag_order import tag_ranks
+from tsdb_format.schema import Column, Schema
+from tsdb_format.types import Role
+from tsdb_format.vector import Pool, Vector, concat
 
 Int32Array = NDArray[np.int32]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DeviceTable:
     """Devices 0..count-1 of one table version.
 
@@ -32,14 +36,86 @@ class DeviceTable:
     rank: Int32Array
     by_rank: Int32Array
     attributes: dict[str, Vector] = field(default_factory=dict)
+    _index: DeviceIndex | None = None
 
-    def resolve(self, tags: dict[str, Vector], row_count: int) -> tuple[Int32Array, DeviceTable]:
+    @classmethod
+    def empty(cls, schema: Schema) -> DeviceTable:
+        """The table before its first device."""
+        none = np.empty(0, np.int32)
+        return cls(schema, 0, {column.name: null_vector(column, 0) for column in schema.tags}, none, none)
+
+    def resolve(self, tags: Mapping[str, Vector], row_count: int) -> tuple[Int32Array, DeviceTable]:
         """The device number of each row, and the table with the unknown devices added (itself where there are none).
 
         A tag that ``tags`` leaves out is NULL in every row.
         """
-        raise NotImplementedError
+        index = self._index
+        if index is None or index.count != self.count:  # none yet, or it ran ahead with a write that failed
+            index = DeviceIndex(self.schema.tags, self.tags, self.count)
+            self._index = index
+        with index.lock:
+            numbers = index.numbers(tags, row_count, add=True)
+            if index.count == self.count:
+                return numbers, self
+            vectors = index.vectors()
+            count = index.count
+        rank, by_rank = tag_ranks([vectors[column.name] for column in self.schema.tags], count)
+        attributes = {name: _extended(vector, count) for name, vector in self.attributes.items()}
+        return numbers, DeviceTable(self.schema, count, vectors, rank, by_rank, attributes, index)
 
-    def find(self, tags: dict[str, Vector], row_count: int) -> Int32Array:
+    def find(self, tags: Mapping[str, Vector], row_count: int) -> Int32Array:
         """The device number of each row, or -1 where the table has no such device."""
-        raise NotImplementedError
+        index = self._index
+        if index is None or index.count < self.count:
+            index = DeviceIndex(self.schema.tags, self.tags, self.count)
+            self._index = index
+        with index.lock:
+            numbers = index.numbers(tags, row_count, add=False)
+        numbers[numbers >= self.count] = -1
+        return numbers
+
+    def with_attributes(self, numbers: Int32Array, values: Mapping[str, Vector]) -> DeviceTable:
+        """The table after rows set attributes: per device and attribute the last value that is not NULL stays."""
+        attributes = dict(self.attributes)
+        for column in self.schema:
+            vector = values.get(column.name)
+            if column.role is not Role.ATTRIBUTE or vector is None:
+                continue
+            rows = np.arange(len(vector)) if vector.validity is None else np.flatnonzero(vector.validity)
+            if not len(rows):
+                continue
+            old = attributes.get(column.name) or null_vector(column, self.count)
+            newest = np.full(self.count, -1, np.int64)
+            newest[numbers[rows]] = rows  # of repeated indices numpy keeps the last
+            source = np.where(newest >= 0, newest + self.count, np.arange(self.count))
+            attributes[column.name] = _compacted(concat([old, vector]).take(source))
+        return replace(self, attributes=attributes)
+
+
+def null_vector(column: Column, count: int) -> Vector:
+    """``count`` NULLs of the column's type."""
+    shape = (count, column.type.width) if column.type.width else (count,)
+    pool = Pool.of([b""]) if column.type.is_pooled else None
+    return Vector(column.type, np.zeros(shape, column.type.physical), np.zeros(count, np.bool_), pool)
+
+
+def _extended(vector: Vector, count: int) -> Vector:
+    """The vector with NULLs appended up to ``count`` rows."""
+    missing = count - len(vector)
+    values = np.concatenate([vector.values, np.zeros((missing, *vector.values.shape[1:]), vector.values.dtype)])
+    return Vector(vector.type, values, np.concatenate([vector.valid(), np.zeros(missing, np.bool_)]), vector.pool)
+
+
+def _compacted(vector: Vector) -> Vector:
+    """The vector with a pool of only the strings it uses; codes under a NULL become 0."""
+    if vector.pool is None:
+        return vector
+    from tsdb.catalog.device_index import take_strings
+
+    valid = vector.valid()
+    used, inverse = np.unique(vector.values[valid], return_inverse=True)
+    if not len(used):
+        return Vector(vector.type, np.zeros(len(vector), np.int32), vector.validity, Pool.of([b""]))
+    codes = np.zeros(len(vector), np.int32)
+    codes[valid] = inverse
+    return Vector(vector.type, codes, vector.validity, take_strings(vector.pool, used.astype(np.int32)))

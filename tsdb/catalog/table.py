@@ -93,7 +93,7 @@ _DEFAULTS = asdict(TableOptions())
 
 
 def build_schema(columns: Iterable[tuple[str, str, Role]]) -> Schema:
-    """A schema from (name, type name, role) in declaration order, numbered from 1; raises InvalidInput where ``check_schema`` would."""
+    """A schema from (name, type name, role) in declaration order, numbered from 1; raises as ``check_columns`` does."""
     made = tuple(Column(name, parse_type(kind), role, number) for number, (name, kind, role) in enumerate(columns, 1))
     check_columns(made)
     return Schema(made)
@@ -148,8 +148,10 @@ def _literal(value: object) -> str:
 
 
 #: Words that a generated statement quotes when they are column names.
-_RESERVED = frozenset(
-    "all and any as asc between by case cast check column create cross current desc distinct else end except exists false for from "
-    "full group having in inner intersect into is join left like limit natural not null offset on or order outer primary references "
-    "right select settings table then to true union unique using when where with".split()
-)
+_RESERVED = frozenset({
+    "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "check", "column", "create", "cross", "current",
+    "desc", "distinct", "else", "end", "except", "exists", "false", "for", "from", "full", "group", "having", "in", "inner",
+    "intersect", "into", "is", "join", "left", "like", "limit", "natural", "not", "null", "offset", "on", "or", "order",
+    "outer", "primary", "references", "right", "select", "settings", "table", "then", "to", "true", "union", "unique",
+    "using", "when", "where", "with",
+})  # fmt: skip
