@@ -18,8 +18,9 @@ def sort_strings(pool: Pool) -> IntArray:
     Eight bytes at a time: each round sorts only the strings that are still tied, by their next word.
     """
     order = np.arange(len(pool), dtype=np.int64)
-    places = np.arange(len(pool), dtype=np.int64)  # positions in ``order`` whose strings are tied, ascending; members of one group are neighbours
-    group = np.zeros(len(pool), np.int64)
+    # Positions in ``order`` whose strings are still tied, ascending; members of one group are neighbours.
+    places: IntArray = np.arange(len(pool), dtype=np.int64)
+    group: IntArray = np.zeros(len(pool), np.int64)
     lengths: IntArray = np.diff(pool.offsets)
     depth = 0
     while len(places):
@@ -45,7 +46,8 @@ def value_ranks(vector: Vector) -> IntArray:
         ranks[sort_strings(vector.pool)] = np.arange(len(vector.pool))
         ranks[-1] = len(vector.pool)
         codes = vector.values if vector.validity is None else np.where(vector.validity, vector.values, -1)
-        return ranks[codes]
+        found: IntArray = ranks[codes]
+        return found
     values, inverse = np.unique(vector.values, return_inverse=True)
     inverse = inverse.astype(np.int64, copy=False)
     return inverse if vector.validity is None else np.where(vector.validity, inverse, len(values))
