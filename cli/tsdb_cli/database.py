@@ -54,6 +54,17 @@ def statements(sql: str) -> Iterator[str]:
         yield rest
 
 
+def quoted(name: str) -> str:
+    """A name as SQL's quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def create_statement(database: Database, table: str) -> str:
+    """The CREATE TABLE statement of a table."""
+    [(text,)] = database.sql(f"SHOW CREATE TABLE {quoted(table)}").fetchall()
+    return str(text)
+
+
 def require_table(database: Database, name: str) -> None:
     """Raise NotFound with the nearest name where there is no table ``name``."""
     names = list(database.tables())

@@ -22,7 +22,8 @@ def command(database_path: Path, table: str, form: str | None, output_path: Path
     """Write all rows of TABLE in the database DB to FILE, streaming."""
     with database.opened(database_path) as db:
         database.require_table(db, table)
-        quoted = '"' + table.replace('"', '""') + '"'
-        count = output.write_result(db.sql(f"SELECT * FROM {quoted}"), output.choose_format(form, output_path), output_path)
+        count = output.write_result(
+            db.sql(f"SELECT * FROM {database.quoted(table)}"), output.choose_format(form, output_path), output_path
+        )
     if terminal.is_terminal(sys.stderr):
         terminal.note(f"{count:,} rows to {output_path}, {terminal.bytes_text(output_path.stat().st_size)}")

@@ -102,12 +102,12 @@ def _write(tables: Iterator[pa.Table], output_path: Path | None, into: Path | No
 
 
 def _write_database(tables: Iterator[pa.Table], path: Path, table: str, create_sql: str) -> int:
-    from tsdb_cli.database import opened
+    from tsdb_cli.database import opened, quoted
 
     count = 0
     with opened(path, "rw") as db:
         if table not in db.tables():
-            db.sql(create_sql.format(table='"' + table.replace('"', '""') + '"')).fetchall()
+            db.sql(create_sql.format(table=quoted(table))).fetchall()
         for part in tables:
             db.write(table, part)
             count += part.num_rows

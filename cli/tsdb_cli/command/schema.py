@@ -20,9 +20,7 @@ def command(database_path: Path, table: str, form: str | None, output_path: Path
     """Show the columns of TABLE in the database DB: names, types and roles."""
     with database.opened(database_path) as db:
         database.require_table(db, table)
-        quoted = '"' + table.replace('"', '""') + '"'
         if as_sql:
-            [(text,)] = db.sql(f"SHOW CREATE TABLE {quoted}").fetchall()
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(database.create_statement(db, table) + "\n")
             return
-        output.write_result(db.sql(f"DESCRIBE {quoted}"), output.choose_format(form, output_path), output_path)
+        output.write_result(db.sql(f"DESCRIBE {database.quoted(table)}"), output.choose_format(form, output_path), output_path)

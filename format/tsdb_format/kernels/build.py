@@ -17,17 +17,24 @@ from tsdb_format.kernels import registry
 PACKAGES = ("tsdb_format.kernels", "tsdb.exec.kernels")
 
 
-def build(package: str, target_cpu: str = "host") -> Path | None:
-    """Build ``package``'s extension beside its sources and return its path; None where the package declares no kernel."""
+def load(package: str) -> list[registry.Kernel]:
+    """Import every kernel module of ``package`` and return the kernels they declare."""
     module = importlib.import_module(package)
-    assert module.__file__ is not None
-    folder = Path(module.__file__).parent
-    for entry in pkgutil.iter_modules([str(folder)]):
+    for entry in pkgutil.iter_modules(module.__path__):
         if entry.name not in ("build", "_compiled"):
             importlib.import_module(f"{package}.{entry.name}")
-    kernels = [k for k in registry.KERNELS.values() if k.module.rpartition(".")[0] == package]
+    return [kernel for kernel in registry.KERNELS.values() if kernel.module.rpartition(".")[0] == package]
+
+
+def build(package: str, target_cpu: str = "host") -> Path | None:
+    """Build ``package``'s extension beside its sources and return its path; None where the package declares no kernel."""
+    kernels = load(package)
     if not kernels:
         return None
+    module = importlib.import_module(package)
+    folder = Path(module.__path__[0])
+    stamp = folder / "_compiled.stamp"
+    stamp.unlink(missing_ok=True)  # whatever happens to the extension from here on, only a complete one gets a stamp
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from numba.pycc import CC
@@ -50,5 +57,5 @@ def build(package: str, target_cpu: str = "host") -> Path | None:
             extension.compile()
         finally:
             pycc_compiler.Flags = plain_flags
-    (folder / "_compiled.stamp").write_text(registry.fingerprint(folder))
+    stamp.write_text(registry.fingerprint(folder))
     return folder / extension.output_file
