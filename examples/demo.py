@@ -76,7 +76,7 @@ def main() -> None:
     print(f"with.csv and without.csv are {'identical' if same else 'different: please report that'}")
 
     took = time.perf_counter() - started
-    say(f"That was {took:.0f} seconds. Everything is in {FOLDER.relative_to(ROOT)}: go on with  .venv/bin/tsdb shell demo-data/demo.db")
+    say(f"That was {took:.0f} seconds. Everything is in {FOLDER.name}; go on with  .venv/bin/tsdb shell {FOLDER.name}/demo.db")
     if not same:
         sys.exit(1)
 

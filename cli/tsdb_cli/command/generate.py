@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsdb_cli import terminal
+from tsdb_cli import arrow_file, terminal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +94,7 @@ def _write(tables: Iterator[pa.Table], output_path: Path | None, into: Path | No
     assert output_path is not None
     partial = output_path.with_name(f".{output_path.name}.part")
     try:
-        count = (_write_csv if output_path.suffix == ".csv" else _write_parquet)(tables, partial)
+        count = (arrow_file.write_csv if output_path.suffix == ".csv" else arrow_file.write_parquet)(tables, partial)
         partial.replace(output_path)
     finally:
         partial.unlink(missing_ok=True)
@@ -115,38 +115,4 @@ def _write_database(tables: Iterator[pa.Table], path: Path, table: str, create_s
                 sys.stderr.write(f"\r{count:,} rows ")
     if terminal.is_terminal(sys.stderr):
         sys.stderr.write("\r\x1b[K")
-    return count
-
-
-def _write_csv(tables: Iterator[pa.Table], path: Path) -> int:
-    import duckdb
-    import pyarrow as pa
-
-    first = next(tables)
-    count = first.num_rows
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        nonlocal count
-        yield from first.to_batches()
-        for part in tables:
-            count += part.num_rows
-            yield from part.to_batches()
-
-    with duckdb.connect() as connection:
-        connection.register("fleet", pa.RecordBatchReader.from_batches(first.schema, batches()))
-        escaped = str(path).replace("'", "''")
-        connection.execute(f"COPY (FROM fleet) TO '{escaped}' (FORMAT csv, HEADER)")
-    return count
-
-
-def _write_parquet(tables: Iterator[pa.Table], path: Path) -> int:
-    import pyarrow.parquet as pq
-
-    first = next(tables)
-    count = first.num_rows
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        writer.write_table(first)
-        for part in tables:
-            writer.write_table(part)
-            count += part.num_rows
     return count

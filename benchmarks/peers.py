@@ -1,0 +1,174 @@
+"""The same rows and the same questions in tsdb and in DuckDB, as ratios.
+
+``python -m benchmarks.peers --fleet A --rows 10000000`` generates a fleet, loads it into tsdb, a native DuckDB table in device
+order and one in time order, and a Parquet file, checks that all agree on every answer, and prints medians of interleaved runs.
+Everything happens in a temporary folder that is removed afterwards. ``--markdown FILE`` also writes the tables there.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.question import Question, questions
+from benchmarks.report import Table, machine_text, milliseconds, ratio
+from benchmarks.start_up import start_up_seconds
+from benchmarks.store import Duck, Store, Tsdb
+from tsdb_cli.arrow_file import write_csv, write_parquet
+from tsdb_cli.fleet import Fleet
+
+_SECONDS_MAX = 6.0  # per question and store: slow answers are asked fewer times
+_ROUNDS_MAX = 25
+_ROUNDS_MIN = 3
+
+
+@click.command()
+@click.option("--fleet", "names", multiple=True, default=("A",), type=click.Choice(["A", "B", "C"], case_sensitive=False))
+@click.option("--rows", type=click.IntRange(1_000), default=10_000_000, show_default=True)
+@click.option("--aligned", is_flag=True, help="All devices report at the same instants.")
+@click.option("--directory", type=click.Path(path_type=Path, file_okay=False), help="Where the temporary folder is made.")
+@click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write the tables to this file too.")
+@click.option(
+    "--only", default="", metavar="TEXT", help="Ask only the questions whose name contains TEXT, and measure nothing else."
+)
+def main(names: Sequence[str], rows: int, aligned: bool, directory: Path | None, markdown: Path | None, only: str) -> None:
+    """Compare tsdb with DuckDB."""
+    tables: list[Table] = []
+    for name in names:
+        fleet = Fleet.named(name, rows, aligned=aligned)
+        with tempfile.TemporaryDirectory(prefix="tsdb-peers-", dir=directory) as folder:
+            for table in compare(fleet, name.upper(), Path(folder), only):
+                print(table.as_text(), flush=True)
+                tables.append(table)
+    if markdown is not None:
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+        markdown.write_text(_document(tables), encoding="utf-8")
+
+
+def compare(fleet: Fleet, name: str, folder: Path, only: str) -> list[Table]:
+    """All tables for one fleet."""
+    label = f"Fleet {name}: {fleet.devices:,} devices × {fleet.ticks:,} rows{', last times equal' if fleet.aligned else ''}"
+    _say(f"{label}: generating")
+    for order in ("device", "time"):
+        write_parquet(fleet.tables(order), folder / f"{order}.parquet")
+    write_csv(fleet.tables("device"), folder / "device.csv")
+    _say("loading")
+    ours, seconds = Tsdb.load_csv(folder / "device.csv", folder / "fleet.db")
+    stores: list[Store] = [
+        ours,
+        Duck.native("DuckDB, by device", folder / "device.parquet", folder / "device.duckdb"),
+        Duck.native("DuckDB, by time", folder / "time.parquet", folder / "time.duckdb"),
+        Duck.over_parquet("DuckDB on Parquet", folder / "device.parquet"),
+    ]
+    asked = [question for question in questions(fleet) if only in question.name]
+    answers = Table(
+        f"{label}: milliseconds, warm medians", ("question", *(store.name for store in stores), "ratio to the best native")
+    )
+    for question in asked:
+        answers.rows.append(_row(question, stores))
+        _say("  ".join(answers.rows[-1]))
+    made = [answers]
+    if not only:
+        made.append(_size_table(label, fleet, stores))
+        made.append(_ingest_table(label, fleet, folder, seconds))
+    for store in stores:
+        store.close()
+    if not only:
+        made.append(_start_up_table(label, folder))
+    return made
+
+
+def _row(question: Question, stores: Sequence[Store]) -> Sequence[str]:
+    """Ask every store in turn, again and again; check that the answers agree."""
+    answers = [store.ask(question.sql) for store in stores]
+    for store, answer in zip(stores[1:], answers[1:], strict=True):
+        _require_same(question, answers[0], answer, store.name)
+    medians = interleaved_medians([(store.ask, question.sql) for store in stores])
+    return (question.name, *(milliseconds(median) for median in medians), ratio(min(medians[1:3]) / medians[0]))
+
+
+def interleaved_medians(calls: Sequence[tuple[Any, str]]) -> list[float]:
+    """Median seconds of each call; the calls take turns, so that what disturbs the machine disturbs all alike."""
+    taken: list[list[float]] = [[] for _ in calls]
+    for round_number in range(_ROUNDS_MAX):
+        for times, (function, argument) in zip(taken, calls, strict=True):
+            if round_number >= _ROUNDS_MIN and sum(times) > _SECONDS_MAX:
+                continue
+            started = time.perf_counter()
+            function(argument)
+            times.append(time.perf_counter() - started)
+    return [statistics.median(times) for times in taken]
+
+
+def _require_same(question: Question, ours: Sequence[Sequence[Any]], theirs: Sequence[Sequence[Any]], name: str) -> None:
+    if len(ours) != len(theirs):
+        raise click.ClickException(f"{question.name}: {len(ours):,} rows here, {len(theirs):,} from {name}")
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        for column in question.same:
+            a, b = mine[column], other[column]
+            close = math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b
+            if not close:
+                raise click.ClickException(f"{question.name}: row {number}, column {column}: {a!r} here, {b!r} from {name}")
+
+
+def _size_table(label: str, fleet: Fleet, stores: Sequence[Store]) -> Table:
+    table = Table(f"{label}: size on disk", ("store", "bytes per row", "of ours"))
+    ours = stores[0].size_bytes()
+    for store in stores:
+        size = store.size_bytes()
+        table.rows.append((store.name, f"{size / fleet.rows:.1f}", ratio(size / ours)))
+    return table
+
+
+def _ingest_table(label: str, fleet: Fleet, folder: Path, seconds: float) -> Table:
+    """CSV import; rows in device order were loaded already, in time order they are loaded here."""
+    table = Table(f"{label}: CSV import, million rows a second", ("rows in", "tsdb", "DuckDB", "ratio"))
+    theirs = Duck.load_csv(folder / "device.csv", folder / "load.duckdb")
+    table.rows.append(("device order", *_rates(fleet.rows, seconds, theirs)))
+    (folder / "device.csv").unlink()
+    write_csv(fleet.tables("time"), folder / "time.csv")
+    store, seconds = Tsdb.load_csv(folder / "time.csv", folder / "time.db")
+    store.close()
+    theirs = Duck.load_csv(folder / "time.csv", folder / "load2.duckdb")
+    table.rows.append(("time order", *_rates(fleet.rows, seconds, theirs)))
+    return table
+
+
+def _rates(rows: int, ours: float, theirs: float) -> Sequence[str]:
+    return (f"{rows / ours / 1e6:.2f}", f"{rows / theirs / 1e6:.2f}", ratio(theirs / ours))
+
+
+def _start_up_table(label: str, folder: Path) -> Table:
+    medians = start_up_seconds(folder / "fleet.db", folder / "device.duckdb")
+    table = Table(f"{label}: a whole process, from a standing start", ("what it does", "ms", "of import numpy", "of DuckDB's"))
+    for name, seconds in medians.items():
+        of_numpy, of_duck = seconds / medians["import numpy"], seconds / medians["import duckdb + newest 10"]
+        table.rows.append((name, milliseconds(seconds), ratio(of_numpy), ratio(of_duck)))
+    return table
+
+
+def _document(tables: Sequence[Table]) -> str:
+    head = (
+        "# Benchmarks\n\n"
+        f"Made by `make peers` on {machine_text()}.\n"
+        "Milliseconds are medians of interleaved runs in one warm process; every answer was compared with every other store's first.\n"
+        "The ratio says how many times faster tsdb is than the faster of DuckDB's two native tables. Figures within 1.4× of each other\n"
+        "are equal on a machine that does other things too.\n"
+    )
+    return head + "".join(f"\n{table.as_markdown()}" for table in tables)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
