@@ -1,0 +1,234 @@
+"""Reading a data file: opening costs work per column; pages, statistics and devices are arrays of the memory map, used in place.
+
+Everything is verified before it is used: header, tail and directory at opening, footer sections at first use, pages by the decoder.
+What the bytes say is bounded against the file's size, so that damage is an error and never a stray read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tsdb_format import statistics
+from tsdb_format.device import ROW_START, read_row_start, read_tag
+from tsdb_format.encoding import COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet, read_pages
+from tsdb_format.errors import Closed, Corruption, InvalidInput, UnsupportedFormat
+from tsdb_format.resource import Resource
+from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
+from tsdb_format.section import ALIGNMENT, HEADER, Container
+from tsdb_format.statistics import HAS_BOUNDS, Statistics
+from tsdb_format.types import INT64, TAG_KINDS, ColumnType, Kind, Role
+from tsdb_format.vector import IntArray, Vector
+from tsdb_format.writer import MAGIC
+
+_ENCODING_MAX = max(Encoding)
+_ROLES_WITH_PAGES = frozenset({Role.TIME, Role.FIELD, Role.SEQUENCE})
+
+
+class TsFile:
+    """An open data file. Threads may share it; arrays that it handed out outlive ``close``.
+
+    ``schema`` lists the columns the file has, without the hidden ``_sn``. Raises NotFound, Corruption, UnsupportedFormat.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self._container: Container | None = Container(self.path, MAGIC)
+        self.size_bytes = len(self._container.buffer)
+        #: Stands for the file's content: equal digests mean equal files.
+        self.digest: int = self._container.digest
+        try:
+            self._read_attributes(self._container.attributes)
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise self._corrupt("the file's attributes are malformed") from None
+        self._pages: dict[str, PageSet] = {}
+        self._statistics: dict[tuple[str, str], Statistics] = {}
+        self._row_start: IntArray | None = None
+        self._device_tags: dict[str, Vector] | None = None
+        self._resource: Resource | None = None
+
+    def _read_attributes(self, found: dict[str, Any]) -> None:
+        self.table: str = _expect(found["table"], str)
+        self.row_count: int = _expect(found["rows"], int)
+        self.rows_per_page: int = _expect(found["rows_per_page"], int)
+        self.device_count: int = _expect(found["devices"], int)
+        self.min_time, self.max_time = (int(_expect(value, int)) for value in found["time"])
+        self.min_sequence, self.max_sequence = (int(_expect(value, int)) for value in found["sequence"])
+        size = self.rows_per_page
+        if not (0 < self.device_count <= self.row_count < 2**48 and 0 < size < 2**48 and (size <= 1024 or size % 1024 == 0)):
+            raise ValueError("counts out of range")
+        self.page_count = -(-self.row_count // size)
+        self.chunk_count = -(-self.page_count // PAGES_PER_CHUNK)
+        columns = tuple(self._column(entry) for entry in found["columns"])
+        self.columns: dict[str, Column] = {column.name: column for column in columns}
+        self.schema = Schema(tuple(column for column in columns if column.role is not Role.SEQUENCE))
+        roles = [column.role for column in columns]
+        distinct = len(self.columns) == len(columns) == len({(c.id, c.role is Role.SEQUENCE) for c in columns})
+        if not distinct or roles.count(Role.TIME) != 1 or roles.count(Role.SEQUENCE) != 1 or SEQUENCE_NAME not in self.columns:
+            raise ValueError("columns repeat or are missing")
+        container = self._open()
+        if container.shape(ROW_START) != (self.device_count + 1,):
+            raise ValueError("device count disagrees")
+        units = statistics.unit_count(self.page_count, self.chunk_count)
+        for column in columns:
+            if column.role in _ROLES_WITH_PAGES:
+                shapes = container.shape(f"pages.{column.id}"), container.shape(f"stats.{column.id}")
+                if shapes != ((self._page_entry_bytes(column.type),), (statistics.stored_bytes(column.type, units),)):
+                    raise ValueError("page counts disagree")
+
+    def _column(self, entry: list[Any]) -> Column:
+        number, name, kind, width, role = entry
+        try:
+            kind, role = ColumnType(Kind(_expect(kind, int)), _expect(width, int)), Role(_expect(role, int))
+        except ValueError as error:
+            raise UnsupportedFormat(f"{self.path}: column {name!r}: {error}") from None
+        width_fits = 1 <= width <= 65_535 if kind.kind is Kind.VECTOR else width == 0
+        if not width_fits or _expect(number, int) < 0 or (role is Role.TIME and not kind.is_time):
+            raise ValueError("impossible column type")
+        if (role is Role.TAG and kind.kind not in TAG_KINDS) or (role is Role.SEQUENCE and kind != INT64) or role is Role.ATTRIBUTE:
+            raise ValueError("a role that its type cannot have")
+        return Column(_expect(name, str), kind, role, number)
+
+    def _page_entry_bytes(self, kind: ColumnType) -> int:
+        size: int = self.page_count * 26 + (self.chunk_count * 24 if kind.is_pooled else 0)
+        return size
+
+    def close(self) -> None:
+        """Forget the file. Its bytes stay mapped for as long as somebody holds an array of it."""
+        self._container = None
+        self._pages, self._statistics = {}, {}
+        self._row_start = self._device_tags = self._resource = None
+
+    def __enter__(self) -> TsFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"TsFile({self.path!r}, rows={self.row_count:,}, devices={self.device_count:,})"
+
+    @property
+    def row_start(self) -> IntArray:
+        """First row of each device, and the row count at the end."""
+        if self._row_start is None:
+            self._row_start = read_row_start(self._open(), self.row_count)
+        return self._row_start
+
+    @property
+    def device_tags(self) -> dict[str, Vector]:
+        """Each tag's value per device, in tag order; a NULL string has code −1."""
+        if self._device_tags is None:
+            container = self._open()
+            self._device_tags = {column.name: read_tag(container, column, self.device_count) for column in self.schema.tags}
+        return self._device_tags
+
+    @property
+    def resource(self) -> Resource:
+        """The file's time index by device."""
+        if self._resource is None:
+            self._open()
+            self._resource = Resource(self)
+        return self._resource
+
+    def has_column(self, column: Column) -> bool:
+        """Whether the file stores that column, by id; names may differ after a rename."""
+        mine = (each for each in self.columns.values() if each.id == column.id)
+        return any((each.role is Role.SEQUENCE) == (column.role is Role.SEQUENCE) for each in mine)
+
+    def page_set(self, name: str) -> PageSet:
+        """The pages of a TIME, FIELD or ``_sn`` column. Raises NotFound, Corruption, UnsupportedFormat."""
+        found = self._pages.get(name)
+        if found is None:
+            found = self._pages[name] = self._load_pages(self._stored(name))
+        return found
+
+    def statistics(self, name: str, level: str) -> Statistics:
+        """Statistics of a stored column per unit of a level: 'page', 'chunk' or 'file'."""
+        found = self._statistics.get((name, level))
+        if found is None:
+            whole = self._statistics.get((name, ""))
+            if whole is None:
+                whole = self._statistics[name, ""] = self._load_statistics(self._stored(name))
+            units = statistics.level_units(level, self.page_count, self.chunk_count)
+            found = self._statistics[name, level] = whole.take(units)
+        return found
+
+    def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
+        """The rows of the given ranges (ascending, apart, none empty), end to end."""
+        return read_pages(self.page_set(name), starts, stops)
+
+    def verify(self) -> None:
+        """Read and check every footer section, page and dictionary. Raises the first Corruption."""
+        self._open().verify()
+        _ = self.row_start, self.device_tags
+        everything = np.zeros(1, np.int64), np.full(1, self.row_count, np.int64)
+        for column in self.columns.values():
+            if column.role in _ROLES_WITH_PAGES:
+                self.statistics(column.name, "page")
+                self.read(column.name, *everything)
+
+    def _open(self) -> Container:
+        if self._container is None:
+            raise Closed(f"{self.path} was closed")
+        return self._container
+
+    def _corrupt(self, message: str) -> Corruption:
+        container = self._open()
+        return container.corrupt(message, container.directory_offset)
+
+    def _stored(self, name: str) -> Column:
+        self._open()
+        column = self.columns.get(name) or self.schema.column(name)
+        if column.role not in _ROLES_WITH_PAGES:
+            raise InvalidInput(f"{name!r} is a tag: it has no pages, its values are in the device table")
+        return column
+
+    def _load_statistics(self, column: Column) -> Statistics:
+        container = self._open()
+        name = f"stats.{column.id}"
+        levels = [statistics.level_rows(self.row_count, self.rows_per_page)]
+        if self.page_count > 1:
+            levels.append(statistics.level_rows(self.row_count, self.rows_per_page * PAGES_PER_CHUNK))
+        if self.chunk_count > 1:
+            levels.append(np.array([self.row_count]))
+        found = statistics.from_bytes(column.type, container.array(name, "<u1"), np.concatenate(levels))
+        whole = not found.null_count.any() and bool((found.flags & HAS_BOUNDS).all())
+        if column.role is not Role.FIELD and not whole:
+            raise container.corrupt(f"column {column.name!r} lacks bounds", container.extent(name)[0])
+        if (found.null_count < 0).any() or (found.null_count > found.row_count).any():
+            raise container.corrupt(f"column {column.name!r} counts more NULLs than rows", container.extent(name)[0])
+        if (found.flags > statistics.FLAGS_KNOWN).any():
+            raise UnsupportedFormat(f"{self.path}: statistics of {column.name!r} have unknown flags")
+        return found
+
+    def _load_pages(self, column: Column) -> PageSet:
+        container = self._open()
+        name = f"pages.{column.id}"
+        raw, pages = container.array(name, "<u1"), self.page_count
+        offset, size, digest = raw[: 24 * pages].view("<i8").reshape(3, pages)
+        encoding, compression = raw[len(raw) - 2 * pages :].reshape(2, pages)
+        dictionary = raw[24 * pages : len(raw) - 2 * pages].view("<i8").reshape(3, -1)
+        if not column.type.is_pooled:
+            dictionary = np.zeros((3, self.chunk_count), np.int64)
+        for starts, sizes in ((offset, size), (dictionary[0], dictionary[1])):
+            inside = (starts >= 0) & (sizes >= 0) & (starts <= container.directory_offset) & (starts % ALIGNMENT == 0)
+            inside &= (sizes <= container.directory_offset - starts) & ((starts >= HEADER.size) | (sizes == 0))
+            if not inside.all():
+                raise container.corrupt(f"column {column.name!r} has a page outside of the file", container.extent(name)[0])
+        if int(encoding.max()) > _ENCODING_MAX or int(compression.max()) > COMPRESSION_ZSTD:
+            raise UnsupportedFormat(f"{self.path}: column {column.name!r} has a page of an unknown encoding or compression")
+        nulls = self.statistics(column.name, "page").null_count
+        return PageSet(
+            column.type, container.buffer, self.row_count, self.rows_per_page, offset, size, digest.view("<u8"),
+            encoding, compression, nulls, dictionary[0], dictionary[1], dictionary[2].view("<u8"),
+            np.zeros(pages, np.uint8), self.path,
+        )  # fmt: skip
+
+
+def _expect(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"not {kind.__name__}: {value!r}")
+    return value
