@@ -58,12 +58,12 @@ clean: ## remove .venv and everything that was built
 	echo "Making .venv with $$("$$python" --version)"; \
 	"$$python" -m venv .venv >/dev/null 2>&1 || { "$$python" -m venv --without-pip .venv && "$$python" -m pip -qq --python .venv install pip; }
 
-.venv/installed: pyproject.toml hatch_build.py | .venv/bin/python
+.venv/installed: pyproject.toml hatch_build.py tsdb/version.py | .venv/bin/python
 	@echo "Installing tsdb and what it needs into .venv"
 	@$(PIP) install --editable '.[native]'
 	@touch $@
 
-.venv/installed-dev: pyproject.toml hatch_build.py | .venv/bin/python
+.venv/installed-dev: pyproject.toml hatch_build.py tsdb/version.py | .venv/bin/python
 	@echo "Installing tsdb and its development tools into .venv"
 	@$(PIP) install --editable '.[dev]'
 	@touch .venv/installed $@

@@ -28,12 +28,14 @@ from tsdb_cli.fleet import Fleet
 _SECONDS_MAX = 6.0  # per question and store: slow answers are asked fewer times
 _ROUNDS_MAX = 25
 _ROUNDS_MIN = 3
+_FLEETS = ("A", "B", "C", "A-aligned", "B-aligned", "C-aligned")
+_NEWEST = "SELECT * FROM cpu ORDER BY time DESC LIMIT 10"
 
 
 @click.command()
-@click.option("--fleet", "names", multiple=True, default=("A",), type=click.Choice(["A", "B", "C"], case_sensitive=False))
+@click.option("--fleet", "names", multiple=True, default=("A",), type=click.Choice(_FLEETS, case_sensitive=False))
 @click.option("--rows", type=click.IntRange(1_000), default=10_000_000, show_default=True)
-@click.option("--aligned", is_flag=True, help="All devices report at the same instants.")
+@click.option("--aligned", is_flag=True, help="The same as naming each fleet with -aligned.")
 @click.option("--directory", type=click.Path(path_type=Path, file_okay=False), help="Where the temporary folder is made.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write the tables to this file too.")
 @click.option(
@@ -42,19 +44,23 @@ _ROUNDS_MIN = 3
 def main(names: Sequence[str], rows: int, aligned: bool, directory: Path | None, markdown: Path | None, only: str) -> None:
     """Compare tsdb with DuckDB."""
     tables: list[Table] = []
+    flat = Table("Newest 10, whatever is stored", ("fleet", "rows", "devices", "ms", "pages", "pages read", "bytes read"))
     for name in names:
-        fleet = Fleet.named(name, rows, aligned=aligned)
+        letter, _, variant = name.partition("-")
+        fleet = Fleet.named(letter, rows, aligned=aligned or bool(variant))
         with tempfile.TemporaryDirectory(prefix="tsdb-peers-", dir=directory) as folder:
-            for table in compare(fleet, name.upper(), Path(folder), only):
+            for table in compare(fleet, letter.upper(), Path(folder), only, flat):
                 print(table.as_text(), flush=True)
                 tables.append(table)
+    print(flat.as_text())
+    tables.insert(0, flat)
     if markdown is not None:
         markdown.parent.mkdir(parents=True, exist_ok=True)
         markdown.write_text(_document(tables), encoding="utf-8")
 
 
-def compare(fleet: Fleet, name: str, folder: Path, only: str) -> list[Table]:
-    """All tables for one fleet."""
+def compare(fleet: Fleet, name: str, folder: Path, only: str, flat: Table) -> list[Table]:
+    """All tables for one fleet; what its newest 10 rows took is added to ``flat``."""
     label = f"Fleet {name}: {fleet.devices:,} devices × {fleet.ticks:,} rows{', last times equal' if fleet.aligned else ''}"
     _say(f"{label}: generating")
     for order in ("device", "time"):
@@ -75,6 +81,7 @@ def compare(fleet: Fleet, name: str, folder: Path, only: str) -> list[Table]:
     for question in asked:
         answers.rows.append(_row(question, stores))
         _say("  ".join(answers.rows[-1]))
+    flat.rows.append(_flat_row(label, fleet, ours))
     made = [answers]
     if not only:
         made.append(_size_table(label, fleet, stores))
@@ -93,6 +100,14 @@ def _row(question: Question, stores: Sequence[Store]) -> Sequence[str]:
         _require_same(question, answers[0], answer, store.name)
     medians = interleaved_medians([(store.ask, question.sql) for store in stores])
     return (question.name, *(milliseconds(median) for median in medians), ratio(min(medians[1:3]) / medians[0]))
+
+
+def _flat_row(label: str, fleet: Fleet, ours: Tsdb) -> Sequence[str]:
+    (median,) = interleaved_medians([(ours.ask, _NEWEST)])
+    counters = ours.counters(_NEWEST)
+    counts = [f"{counters.get(name, 0):,}" for name in ("pages_total", "pages_read", "bytes_read")]
+    name = label.partition(":")[0] + (", last times equal" if fleet.aligned else "")
+    return (name, f"{fleet.rows:,}", f"{fleet.devices:,}", milliseconds(median), *counts)
 
 
 def interleaved_medians(calls: Sequence[tuple[Any, str]]) -> list[float]:
@@ -156,13 +171,14 @@ def _start_up_table(label: str, folder: Path) -> Table:
 
 
 def _document(tables: Sequence[Table]) -> str:
-    head = (
-        "# Benchmarks\n\n"
-        f"Made by `make peers` on {machine_text()}.\n"
-        "Milliseconds are medians of interleaved runs in one warm process; every answer was compared with every other store's first.\n"
-        "The ratio says how many times faster tsdb is than the faster of DuckDB's two native tables. Figures within 1.4× of each other\n"
-        "are equal on a machine that does other things too.\n"
-    )
+    head = f"""\
+# Benchmarks
+
+Made by `make peers` on {machine_text()}.
+Milliseconds are medians of interleaved runs in one warm process; every answer was compared with every other store's first.
+The ratio says how many times faster tsdb is than the faster of DuckDB's two native tables. Figures within 1.4× of each other
+are equal on a machine that does other things too.
+"""
     return head + "".join(f"\n{table.as_markdown()}" for table in tables)
 
 

@@ -53,6 +53,13 @@ class Tsdb:
         rows: list[tuple[Any, ...]] = self._db.sql(sql).fetchall()
         return rows
 
+    def counters(self, sql: str) -> dict[str, Any]:
+        """What the statement read and what it did not have to."""
+        result = self._db.sql(sql)
+        result.fetchall()
+        counters: dict[str, Any] = dict(result.stats)
+        return counters
+
     def size_bytes(self) -> int:
         """The database folder, all files."""
         return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())

@@ -23,7 +23,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return repr(value)
+        return float.__repr__(value)
     if isinstance(value, datetime.datetime):
         return timestamp_text(value)
     if isinstance(value, np.datetime64):
