@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsdb_cli import failure
 from tsdb_format.errors import NotFound
 
 if TYPE_CHECKING:
@@ -69,6 +68,6 @@ def require_table(database: Database, name: str) -> None:
     """Raise NotFound with the nearest name where there is no table ``name``."""
     names = list(database.tables())
     if name.lower() not in {each.lower() for each in names}:
-        close = failure.nearest(name, names)
-        there_are = f"there are: {', '.join(names)}" if names else "the database has no tables"
-        raise NotFound(f"no table {name!r}; " + (f"did you mean {close!r}?" if close else there_are))
+        from tsdb.suggestion import hint
+
+        raise NotFound(f"no table {name!r}; {hint(name, names)}")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import traceback
-from collections.abc import Iterable
 
 import click
 
@@ -55,13 +53,6 @@ def describe(problem: BaseException) -> str:
     if isinstance(problem, Error) or type(problem).__module__.partition(".")[0] in ("duckdb", "_duckdb", "sqlglot"):
         return text
     return f"internal error: {type(problem).__name__}: {text} (TSDB_TRACEBACK=1 shows where)"
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like ``name``, if one is like it."""
-    by_lower = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
 
 
 def _say(text: str) -> None:

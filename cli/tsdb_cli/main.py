@@ -42,8 +42,9 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, and with the nearest name where there is no such command."""
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
-            nearest = failure.nearest(args[0], self.list_commands(ctx))
-            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {nearest!r}?" if nearest else ""))
+            from tsdb.suggestion import hint
+
+            ctx.fail(f"no command {args[0]!r}; {hint(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -24,7 +24,7 @@ result_format = click.option(
 
 
 def settings(function: Function) -> Function:
-    """``--set name=value``, repeatable; arrives as a dict."""
+    """``--set name=value``, repeatable; arrives as a dict of texts, which the database gives their types."""
     wrapped: Function = click.option(
         "--set", "settings", multiple=True, metavar="NAME=VALUE", callback=_parse_settings,
         help="Set a query setting, e.g. enable_topk_runtime_filter=false; repeatable. SHOW SETTINGS lists them.",
@@ -32,23 +32,11 @@ def settings(function: Function) -> Function:
     return wrapped
 
 
-def _parse_settings(_context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, object]:
-    parsed: dict[str, object] = {}
+def _parse_settings(_context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    parsed: dict[str, str] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name.strip():
             raise click.BadParameter(f"{pair!r} is not of the form name=value", param=parameter)
-        parsed[name.strip()] = setting_value(text.strip())
+        parsed[name.strip()] = text.strip().strip("'")
     return parsed
-
-
-def setting_value(text: str) -> object:
-    """A setting's value as typed: true and false, whole numbers, otherwise the text without its quotes."""
-    lowered = text.lower()
-    if lowered in ("true", "on", "false", "off") and lowered != "off":
-        return lowered in ("true", "on")
-    try:
-        return int(text.replace("_", ""))
-    except ValueError:
-        quoted = len(text) >= 2 and text[0] == text[-1] and text[0] in "'\""
-        return text[1:-1] if quoted else text

@@ -91,7 +91,9 @@ def test_functions_and_modules_stay_readable() -> None:
 
 
 def test_nothing_unfinished_and_no_place_of_one_machine() -> None:
-    unfinished = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b|raise NotImplemented" + r"Error|type: ignore(?!\[)")
+    unfinished = re.compile(
+        r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b|raise NotImplemented" + r"Error|type: ign" + r"ore(?!\[)"
+    )
     places = re.compile(r"(?<![\w.])/(" + "work|farm|root|home/[a-z]+|Users" + r")/")
     wrong = []
     for path in _files():
