@@ -6,6 +6,7 @@ What the bytes say is bounded against the file's size, so that damage is an erro
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from tsdb_format.vector import IntArray, Vector
 from tsdb_format.writer import MAGIC
 
 _ENCODING_MAX = max(Encoding)
+_KIND_IDS = frozenset(Kind)
+_ROLE_IDS = frozenset(Role)
 _ROLES_WITH_PAGES = frozenset({Role.TIME, Role.FIELD, Role.SEQUENCE})
 
 
@@ -61,14 +64,14 @@ class TsFile:
             raise ValueError("counts out of range")
         self.page_count = -(-self.row_count // size)
         self.chunk_count = -(-self.page_count // PAGES_PER_CHUNK)
-        columns = tuple(self._column(entry) for entry in found["columns"])
+        columns = tuple(self._column(*entry) for entry in found["columns"])
         self.columns: dict[str, Column] = {column.name: column for column in columns}
         self.schema = Schema(tuple(column for column in columns if column.role is not Role.SEQUENCE))
         roles = [column.role for column in columns]
         distinct = len(self.columns) == len(columns) == len({(c.id, c.role is Role.SEQUENCE) for c in columns})
         if not distinct or roles.count(Role.TIME) != 1 or roles.count(Role.SEQUENCE) != 1 or SEQUENCE_NAME not in self.columns:
             raise ValueError("columns repeat or are missing")
-        container = self._open()
+        container = self.container
         if container.shape(ROW_START) != (self.device_count + 1,):
             raise ValueError("device count disagrees")
         units = statistics.unit_count(self.page_count, self.chunk_count)
@@ -78,18 +81,10 @@ class TsFile:
                 if shapes != ((self._page_entry_bytes(column.type),), (statistics.stored_bytes(column.type, units),)):
                     raise ValueError("page counts disagree")
 
-    def _column(self, entry: list[Any]) -> Column:
-        number, name, kind, width, role = entry
-        try:
-            kind, role = ColumnType(Kind(_expect(kind, int)), _expect(width, int)), Role(_expect(role, int))
-        except ValueError as error:
-            raise UnsupportedFormat(f"{self.path}: column {name!r}: {error}") from None
-        width_fits = 1 <= width <= 65_535 if kind.kind is Kind.VECTOR else width == 0
-        if not width_fits or _expect(number, int) < 0 or (role is Role.TIME and not kind.is_time):
-            raise ValueError("impossible column type")
-        if (role is Role.TAG and kind.kind not in TAG_KINDS) or (role is Role.SEQUENCE and kind != INT64) or role is Role.ATTRIBUTE:
-            raise ValueError("a role that its type cannot have")
-        return Column(_expect(name, str), kind, role, number)
+    def _column(self, number: Any, name: Any, kind: Any, width: Any, role: Any) -> Column:
+        if kind not in _KIND_IDS or role not in _ROLE_IDS:
+            raise UnsupportedFormat(f"{self.path}: column {name!r} has the unknown type {kind!r} or role {role!r}")
+        return _column(number, name, kind, width, role)
 
     def _page_entry_bytes(self, kind: ColumnType) -> int:
         size: int = self.page_count * 26 + (self.chunk_count * 24 if kind.is_pooled else 0)
@@ -114,14 +109,14 @@ class TsFile:
     def row_start(self) -> IntArray:
         """First row of each device, and the row count at the end."""
         if self._row_start is None:
-            self._row_start = read_row_start(self._open(), self.row_count)
+            self._row_start = read_row_start(self.container, self.row_count)
         return self._row_start
 
     @property
     def device_tags(self) -> dict[str, Vector]:
         """Each tag's value per device, in tag order; a NULL string has code −1."""
         if self._device_tags is None:
-            container = self._open()
+            container = self.container
             self._device_tags = {column.name: read_tag(container, column, self.device_count) for column in self.schema.tags}
         return self._device_tags
 
@@ -129,7 +124,7 @@ class TsFile:
     def resource(self) -> Resource:
         """The file's time index by device."""
         if self._resource is None:
-            self._open()
+            _ = self.container
             self._resource = Resource(self)
         return self._resource
 
@@ -162,7 +157,7 @@ class TsFile:
 
     def verify(self) -> None:
         """Read and check every footer section, page and dictionary. Raises the first Corruption."""
-        self._open().verify()
+        self.container.verify()
         _ = self.row_start, self.device_tags
         everything = np.zeros(1, np.int64), np.full(1, self.row_count, np.int64)
         for column in self.columns.values():
@@ -170,24 +165,26 @@ class TsFile:
                 self.statistics(column.name, "page")
                 self.read(column.name, *everything)
 
-    def _open(self) -> Container:
+    @property
+    def container(self) -> Container:
+        """The sections under this file; raises Closed."""
         if self._container is None:
             raise Closed(f"{self.path} was closed")
         return self._container
 
     def _corrupt(self, message: str) -> Corruption:
-        container = self._open()
+        container = self.container
         return container.corrupt(message, container.directory_offset)
 
     def _stored(self, name: str) -> Column:
-        self._open()
+        _ = self.container
         column = self.columns.get(name) or self.schema.column(name)
         if column.role not in _ROLES_WITH_PAGES:
             raise InvalidInput(f"{name!r} is a tag: it has no pages, its values are in the device table")
         return column
 
     def _load_statistics(self, column: Column) -> Statistics:
-        container = self._open()
+        container = self.container
         name = f"stats.{column.id}"
         levels = [statistics.level_rows(self.row_count, self.rows_per_page)]
         if self.page_count > 1:
@@ -205,7 +202,7 @@ class TsFile:
         return found
 
     def _load_pages(self, column: Column) -> PageSet:
-        container = self._open()
+        container = self.container
         name = f"pages.{column.id}"
         raw, pages = container.array(name, "<u1"), self.page_count
         offset, size, digest = raw[: 24 * pages].view("<i8").reshape(3, pages)
@@ -232,3 +229,16 @@ def _expect(value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise TypeError(f"not {kind.__name__}: {value!r}")
     return value
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _column(number: int, name: str, kind_id: int, width: int, role_id: int) -> Column:
+    """A column as an attribute entry gives it. Many files repeat the same few. Raises ValueError, TypeError."""
+    kind, role = ColumnType(Kind(_expect(kind_id, int)), _expect(width, int)), Role(_expect(role_id, int))
+    width_fits = 1 <= width <= 65_535 if kind.kind is Kind.VECTOR else width == 0
+    if not width_fits or _expect(number, int) < 0:
+        raise ValueError("impossible column type or id")
+    allowed = {Role.TIME: kind.is_time, Role.TAG: kind.kind in TAG_KINDS, Role.SEQUENCE: kind == INT64, Role.FIELD: True}
+    if not allowed.get(role, False):
+        raise ValueError("a role that its type cannot have")
+    return Column(_expect(name, str), kind, role, number)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ class Container:
     ``array(name)`` is the section of that name, in place; arrays are typed writable for the kernels' sake and must not be written.
     """
 
-    __slots__ = ("_entries", "_index", "_verified", "attributes", "buffer", "digest", "directory_offset", "path")
+    __slots__ = ("_entries", "_index", "_verified", "attributes", "buffer", "digest", "directory_offset", "path", "version")
 
     def __init__(self, path: str, magic: bytes) -> None:
         """Map and check a file. Raises NotFound, Corruption, UnsupportedFormat."""
@@ -121,6 +121,12 @@ class Container:
 
     def __contains__(self, name: str) -> bool:
         return name in self._index
+
+    def listing(self) -> Iterator[tuple[str, int, int, str, tuple[int, ...], int]]:
+        """Per section: name, offset, bytes, element type, shape, checksum."""
+        for name, index in self._index.items():
+            offset, size, digest, _, _, dtype, _ = self._entries[index]
+            yield name, offset, size, _NAMES[dtype], self.shape(name), digest
 
     def extent(self, name: str) -> tuple[int, int]:
         """Offset and length in bytes of a section."""
@@ -163,13 +169,13 @@ class Container:
     def _check_header(self, magic: bytes) -> None:
         if len(self.buffer) < HEADER.size + TAIL.size:
             raise self.corrupt(f"{len(self.buffer):,} bytes are too few for a {_kind(magic)} file", len(self.buffer))
-        found, version, reserved, digest = HEADER.unpack_from(self.buffer.data)
+        found, self.version, reserved, digest = HEADER.unpack_from(self.buffer.data)
         if checksum(self.buffer[:16]) != digest:
             raise self.corrupt(f"the header of a {_kind(magic)} file is damaged", 0)
         if found != magic:
             raise self.corrupt(f"not a {_kind(magic)} file", 0)
-        if not 1 <= version <= FORMAT_VERSION or reserved:
-            raise UnsupportedFormat(f"{self.path} has format version {version}; this build reads 1 to {FORMAT_VERSION}")
+        if not 1 <= self.version <= FORMAT_VERSION or reserved:
+            raise UnsupportedFormat(f"{self.path} has format version {self.version}; this build reads 1 to {FORMAT_VERSION}")
 
     def _check_tail(self, magic: bytes) -> tuple[int, int]:
         start = len(self.buffer) - TAIL.size
@@ -207,6 +213,7 @@ class Container:
 
 
 _BOOLEAN = 11
+_NAMES = {number: "bool" if number == _BOOLEAN else dtype.str[1:] for number, dtype in DTYPES.items()}
 
 
 def _kind(magic: bytes) -> str:

@@ -60,8 +60,11 @@ class Statistics:
 
     def take(self, units: slice) -> Statistics:
         """The statistics of some of the units, as views."""
-        parts: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Statistics(**{name: None if part is None else part[units] for name, part in parts.items()})
+        cut: dict[str, Any] = {}
+        for field in fields(self):
+            part = getattr(self, field.name)
+            cut[field.name] = None if part is None else part[units]
+        return Statistics(**cut)
 
 
 def number_dtype(kind: ColumnType) -> np.dtype[Any] | None:

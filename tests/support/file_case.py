@@ -1,4 +1,4 @@
-"""Made-up files: random sorted rows of any types, with the awkward values that formats stumble over, and their plain Python twin."""
+"""Made-up files: random sorted rows of any types, with the awkward values that formats stumble over."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class FileCase:
     def write(self, path: Path, **changes: Any) -> FileFacts:
         arguments: dict[str, Any] = {
             "schema": self.schema, "device_tags": self.device_tags, "row_start": self.row_start, "columns": self.columns,
-            "rows_per_page": self.rows_per_page, "device_number": self.device_number, "table": "t", "sync": False, **self.extra, **changes,
+            "rows_per_page": self.rows_per_page, "device_number": self.device_number, "table": "t", "sync": False,
+            **self.extra, **changes,
         }  # fmt: skip
         return write_file(str(path), **arguments)
 
@@ -69,7 +70,8 @@ def random_vector(kind: ColumnType, rows: int, rng: np.random.Generator, null_sh
 def _random_values(kind: ColumnType, rows: int, rng: np.random.Generator) -> Vector:
     physical = kind.physical
     if kind.is_pooled:
-        words = _TEXTS + ["".join(rng.choice(list(string.ascii_letters), rng.integers(1, 30))).encode() for _ in range(rows // 3 + 1)]
+        letters = list(string.ascii_letters)
+        words = _TEXTS + ["".join(rng.choice(letters, rng.integers(1, 30))).encode() for _ in range(rows // 3 + 1)]
         texts: list[bytes | None] = [words[i] for i in rng.integers(0, len(words), rows)]
         if kind.kind is Kind.BLOB:
             texts = [None if text is None else text * 3 for text in texts]
