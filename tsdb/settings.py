@@ -16,7 +16,18 @@ from typing import Any
 from tsdb.suggestion import nearest
 from tsdb_format.errors import InvalidInput, NotFound
 
-_BYTE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_BYTE_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 
 
 def cpu_count() -> int:
@@ -125,12 +136,14 @@ class Settings:
         100_000, _count(0), "distinct members above which a result set becomes an indexed table"
     )
     threads: int = _setting(cpu_count, _count(1), "threads that one statement may use; the default is the number of processors")
-    memory_limit: int = _setting(_memory_default, parse_bytes, "bytes that ingest and DuckDB may use; the default is a quarter of the RAM")
+    memory_limit: int = _setting(
+        _memory_default, parse_bytes, "bytes that ingest and DuckDB may use; default: a quarter of the RAM"
+    )
     durability: str = _setting("commit", _choice("commit", "interval", "off"), "when a write is safe from a power cut")
 
     def changed(self, values: Mapping[str, object] | Iterable[tuple[str, object]]) -> Settings:
         """A copy with some settings replaced; raises NotFound for an unknown name, InvalidInput for an unfit value."""
-        made = {}
+        made: dict[str, Any] = {}
         for name, value in dict(values).items():
             info = find(name)
             made[info.name] = info.parse(value)

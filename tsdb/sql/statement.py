@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from tsdb.catalog.table import TableOptions
+from tsdb.sql.token import Token
 from tsdb_format.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot.tokens import Token
 
 SettingValues: TypeAlias = tuple[tuple[str, object], ...]
 
@@ -20,13 +17,13 @@ class Query:
     """A statement that returns rows. ``text`` is all of it without SETTINGS; token offsets count from its start."""
 
     text: str
-    tokens: Sequence[Token]
+    tokens: tuple[Token, ...]
     settings: SettingValues = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of a query; ``analyze`` runs it, ``form`` is 'text' or 'json', ``rules`` shows the plan after each rule that changed it."""
+    """EXPLAIN of a query: ``analyze`` runs it, ``rules`` shows the plan after each rule that changed it, ``form`` is 'text' or 'json'."""
 
     query: Query
     analyze: bool = False

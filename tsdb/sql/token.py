@@ -1,41 +1,109 @@
-"""Tokens of SQL text, and a cursor over them for the statements that are ours rather than DuckDB's.
+"""Tokens of SQL text with their places in it, and a cursor over them for the statements that are ours rather than DuckDB's.
 
-The tokenizer is sqlglot's for DuckDB; this module and those that parse queries are imported on first use, never by ``import tsdb``.
+A light reader of DuckDB's lexical rules. It finds statements, clauses and places in the text; what a query means is decided by
+sqlglot's tree (``tsdb.sql.tree``) and by DuckDB, never by these tokens alone.
 """
 
 from __future__ import annotations
 
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+import re
+from typing import NamedTuple, NoReturn
 
 from tsdb_format.errors import InvalidInput
 
-#: The one dialect object; it holds no state between calls.
-DIALECT = DuckDB()
+WORD, QUOTED, STRING, NUMBER, PARAMETER, SYMBOL = "word", "quoted", "string", "number", "parameter", "symbol"
 
-_QUOTED = frozenset({TokenType.IDENTIFIER})
-_VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.HEREDOC_STRING, TokenType.BYTE_STRING, TokenType.HEX_STRING})
-OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
-CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*)
+      | (?P<comment>/\*)
+      | (?P<string>[eExXbB]?'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")*")
+      | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$)
+      | (?P<parameter>\?[0-9]*|\$[0-9]+|\$[A-Za-z_]\w*)
+      | (?P<number>0[xX][0-9A-Fa-f_]+|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
+      | (?P<word>[^\W\d][\w$]*)
+      | (?P<symbol><=>|->>|<>|<=|>=|!=|==|::|:=|->|=>|\|\||\*\*|//|!~~\*|!~~|~~\*|~~|!~|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+
+
+class Token(NamedTuple):
+    """One token: ``text`` is what it says (a name or string without its quotes), [start, end) its place in the statement."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def upper(self) -> str:
+        """The word in upper case, '' for anything else."""
+        return self.text.upper() if self.kind == WORD else ""
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the token can name something: a word, or a quoted identifier."""
+        return self.kind in (WORD, QUOTED)
+
+    def is_symbol(self, *symbols: str) -> bool:
+        """Whether the token is one of these operators or marks."""
+        return self.kind == SYMBOL and self.text in symbols
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of ``text``; raises InvalidInput where a quote or comment does not end."""
-    try:
-        return list(DIALECT.tokenize(text))
-    except TokenError as error:
-        raise InvalidInput(f"the statement cannot be read: {str(error).splitlines()[0]}") from None
+    """The tokens of ``text``, comments left out; raises InvalidInput where a quote or comment does not end."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        assert found is not None  # the last alternative takes any character
+        kind, end, value = found.lastgroup or SYMBOL, found.end(), found[0]
+        if kind == "comment":
+            at = _comment_end(text, at)
+            continue
+        if kind == "dollar":
+            close = text.find(value, end)
+            if close < 0:
+                _unterminated(text, at, "string")
+            value, end, kind = text[end:close], close + len(value), STRING
+        elif kind == STRING:
+            value = _string_value(value)
+        elif kind == QUOTED:
+            value = value[1:-1].replace('""', '"')
+        elif value in ("'", '"'):
+            _unterminated(text, at, "string" if value == "'" else "quoted name")
+        if kind != "space":
+            tokens.append(Token(kind, value, at, end))
+        at = end
+    return tokens
 
 
-def is_word(token: Token) -> bool:
-    """Whether a token is an unquoted word: a keyword or a name."""
-    return token.token_type not in _VALUES and token.token_type not in _QUOTED and (token.text[:1].isalpha() or token.text[:1] == "_")
+def _string_value(raw: str) -> str:
+    """The value of a plain string; an escaped, hexadecimal or bit string stays as it is written, for DuckDB to read."""
+    return raw[1:-1].replace("''", "'") if raw[0] == "'" else raw
 
 
-def is_name(token: Token) -> bool:
-    """Whether a token can name something: a word, or a quoted identifier."""
-    return token.token_type in _QUOTED or is_word(token)
+def _comment_end(text: str, at: int) -> int:
+    depth, end = 1, at + 2
+    while depth:
+        mark = _COMMENT_MARK.search(text, end)
+        if mark is None:
+            _unterminated(text, at, "comment")
+        depth += 1 if mark[0] == "/*" else -1
+        end = mark.end()
+    return end
+
+
+def _unterminated(text: str, at: int, what: str) -> NoReturn:
+    raise InvalidInput(f"the {what} that starts at {place(text, at)} does not end")
+
+
+def place(text: str, at: int) -> str:
+    """A place in a statement, for people."""
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"
 
 
 class Cursor:
@@ -54,16 +122,12 @@ class Cursor:
     def word(self, ahead: int = 0) -> str:
         """The upper-case word at the position, or '' where there is none."""
         at = self.at + ahead
-        if at >= len(self.tokens) or not is_word(self.tokens[at]):
-            return ""
-        return self.tokens[at].text.upper()
+        return self.tokens[at].upper if at < len(self.tokens) else ""
 
     def symbol(self, ahead: int = 0) -> str:
-        """The text of the token at the position unless it is a value or a quoted name."""
+        """The operator or mark at the position, or '' where there is none."""
         at = self.at + ahead
-        if at >= len(self.tokens) or self.tokens[at].token_type in _VALUES or self.tokens[at].token_type in _QUOTED:
-            return ""
-        return self.tokens[at].text
+        return self.tokens[at].text if at < len(self.tokens) and self.tokens[at].kind == SYMBOL else ""
 
     def accept(self, *words: str) -> bool:
         """Take these words if they come next."""
@@ -81,8 +145,9 @@ class Cursor:
 
     def expect(self, *words: str) -> None:
         """Take these words, or fail."""
-        if not self.accept(*words):
-            self.fail(" ".join(words))
+        for word in words:
+            if not self.accept(word):
+                self.fail(word)
 
     def expect_symbol(self, symbol: str) -> None:
         """Take this symbol, or fail."""
@@ -91,46 +156,33 @@ class Cursor:
 
     def name(self, what: str) -> str:
         """Take a name, quoted or not, as it is written."""
-        if self.done or not is_name(self.tokens[self.at]):
+        if self.done or not self.tokens[self.at].is_name:
             self.fail(what)
         self.at += 1
-        return str(self.tokens[self.at - 1].text)
-
-    def string(self, what: str) -> str:
-        """Take a string literal."""
-        if self.done or self.tokens[self.at].token_type is not TokenType.STRING:
-            self.fail(what)
-        self.at += 1
-        return str(self.tokens[self.at - 1].text)
+        return self.tokens[self.at - 1].text
 
     def literal(self, what: str) -> object:
         """Take a string, a number with an optional sign, or a word such as true; the last as a string."""
         negative = self.accept_symbol("-")
-        if self.done:
-            self.fail(what)
-        token = self.tokens[self.at]
-        if token.token_type is TokenType.NUMBER:
+        token = Token(SYMBOL, "", 0, 0) if self.done else self.tokens[self.at]
+        if token.kind == NUMBER:
             self.at += 1
             text = token.text.replace("_", "")
             number = int(text) if text.isdigit() else float(text)
             return -number if negative else number
-        if negative or not (token.token_type is TokenType.STRING or is_name(token)):
+        if negative or not (token.kind == STRING or token.is_name):
             self.fail(what)
         self.at += 1
-        return str(token.text)
+        return token.text
 
     def end(self) -> None:
         """Fail unless every token was taken."""
         if not self.done:
             self.fail("the end of the statement")
 
-    def fail(self, wanted: str) -> None:
+    def fail(self, wanted: str) -> NoReturn:
         """Raise InvalidInput: what was expected, what stands there instead, and where."""
         if self.done:
             raise InvalidInput(f"expected {wanted} at the end of the statement")
         token = self.tokens[self.at]
-        found = self.text[token.start : token.end + 1]
-        raise InvalidInput(f"expected {wanted}, not {found!r} (line {token.line}, column {token.start - self._line_start(token) + 1})")
-
-    def _line_start(self, token: Token) -> int:
-        return self.text.rfind("\n", 0, token.start) + 1
+        raise InvalidInput(f"expected {wanted}, not {self.text[token.start : token.end]!r} ({place(self.text, token.start)})")

@@ -1,0 +1,183 @@
+"""CREATE TABLE: columns with types and roles, options, partitions and shards.
+
+A column is ``name TYPE [TIME | TAG | FIELD | ATTRIBUTE]``. Without a role it is a field, except that the first timestamp is the
+TIME column of a table that declares none. ``name TIME`` alone is a TIME column of type TIMESTAMP_NS.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tsdb.catalog.table import TableOptions, build_schema
+from tsdb.sql.duration import parse_duration
+from tsdb.sql.statement import CreateTable
+from tsdb.sql.token import Cursor
+from tsdb.suggestion import hint
+from tsdb_format.errors import InvalidInput
+from tsdb_format.schema import Schema
+from tsdb_format.types import Role, parse_type
+
+_ROLES = {"TIME": Role.TIME, "TAG": Role.TAG, "FIELD": Role.FIELD, "ATTRIBUTE": Role.ATTRIBUTE}
+_TYPE_WORDS = {
+    ("DOUBLE", "PRECISION"): "DOUBLE",
+    ("TIMESTAMP", "WITHOUT", "TIME", "ZONE"): "TIMESTAMP",
+    ("CHARACTER", "VARYING"): "VARCHAR",
+}
+_TYPE_SYNONYMS = {
+    "DATETIME": "TIMESTAMP", "INT4": "INTEGER", "INT8": "BIGINT", "SIGNED": "INTEGER", "LOGICAL": "BOOLEAN", "BINARY": "BLOB",
+    "VARBINARY": "BLOB", "CHAR": "VARCHAR", "BPCHAR": "VARCHAR",
+}  # fmt: skip
+_ZONED = frozenset({"TIMESTAMPTZ"})
+_OPTION_NAMES = {
+    "ttl": "ttl_ns", "ttl_ns": "ttl_ns", "partition": "partition_ns", "partition_ns": "partition_ns", "mode": "mode",
+    "page_rows": "rows_per_page", "rows_per_page": "rows_per_page", "file_rows": "file_rows_max", "file_rows_max": "file_rows_max",
+    "shards": "shards",
+}  # fmt: skip
+_OPTIONS_SHOWN = ("ttl", "partition", "shards", "mode", "page_rows", "file_rows")
+_CONSTRAINTS = frozenset(
+    {"PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "CONSTRAINT", "REFERENCES", "DEFAULT", "GENERATED", "COLLATE", "AS"}
+)
+
+
+def read_create_table(cursor: Cursor) -> CreateTable:
+    """The rest of a statement after CREATE TABLE."""
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("a table name")
+    if cursor.word() == "AS":
+        raise InvalidInput("CREATE TABLE … AS is not known: create the table with its roles, then INSERT INTO it")
+    cursor.expect_symbol("(")
+    columns = [_read_column(cursor)]
+    while cursor.accept_symbol(","):
+        if cursor.symbol() == ")":
+            break
+        columns.append(_read_column(cursor))
+    cursor.expect_symbol(")")
+    options = _read_options(cursor)
+    cursor.end()
+    return CreateTable(name, _schema(columns), TableOptions(**options), if_not_exists)
+
+
+def _schema(columns: list[tuple[str, str, Role | None]]) -> Schema:
+    """Give roles to plain columns and build the schema."""
+    if not any(role is Role.TIME for _, _, role in columns):
+        first = next((i for i, (_, kind, role) in enumerate(columns) if role is None and parse_type(kind).is_time), None)
+        if first is None:
+            raise InvalidInput("the table has no time column: declare one as name TIMESTAMP_NS TIME (or TIMESTAMP_S, _MS, _US)")
+        columns[first] = (columns[first][0], columns[first][1], Role.TIME)
+    return build_schema((name, kind, role or Role.FIELD) for name, kind, role in columns)
+
+
+def _read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
+    if cursor.word() in _CONSTRAINTS and (cursor.word(1) == "KEY" or cursor.symbol(1) == "("):
+        raise InvalidInput(f"{cursor.word()} is not known here: a table's rows are unique by its tags and time")
+    name = cursor.name("a column name")
+    if cursor.word() == "TIME" and cursor.word(1) != "TIME":
+        cursor.expect("TIME")
+        return name, "TIMESTAMP_NS", Role.TIME
+    kind, role = _read_type(cursor, name), _read_role(cursor)
+    if cursor.accept("NOT", "NULL") and role not in (Role.TIME, None):
+        raise InvalidInput(f"column {name!r} cannot be NOT NULL: only the TIME column never is NULL")
+    if role is None:
+        role = _read_role(cursor)
+    if cursor.done or cursor.symbol() not in (",", ")"):
+        if cursor.word() in _CONSTRAINTS:
+            raise InvalidInput(f"column {name!r}: {cursor.word()} is not known here; a column has a name, a type and a role")
+        cursor.fail(f"TIME, TAG, FIELD, ATTRIBUTE, ',' or ')' after column {name!r}")
+    return name, kind, role
+
+
+def _read_role(cursor: Cursor) -> Role | None:
+    role = _ROLES.get(cursor.word())
+    if role is not None:
+        cursor.at += 1
+    return role
+
+
+def _read_type(cursor: Cursor, column: str) -> str:
+    for words, kind in _TYPE_WORDS.items():
+        if cursor.accept(*words):
+            return kind
+    kind = cursor.name(f"a type for column {column!r}")
+    if kind.upper() in _ZONED or cursor.word() == "WITH":
+        raise InvalidInput(f"column {column!r}: timestamps are stored in UTC without a zone; use TIMESTAMP_NS (or _US, _MS, _S)")
+    kind = _TYPE_SYNONYMS.get(kind.upper(), kind)
+    if cursor.symbol() in ("(", "["):
+        closing = ")" if cursor.symbol() == "(" else "]"
+        cursor.at += 1
+        size = cursor.literal("a number of elements")
+        cursor.expect_symbol(closing)
+        if kind.upper() in ("VARCHAR", "STRING", "TEXT"):
+            return kind  # a length is accepted and ignored, as in DuckDB
+        kind = f"{kind}[{size}]" if closing == "]" else f"{kind}({size})"
+    try:
+        return str(parse_type(kind))
+    except InvalidInput as error:
+        raise InvalidInput(f"column {column!r}: {error}") from None
+
+
+def _read_options(cursor: Cursor) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+
+    def put(name: str, value: object) -> None:
+        field = _OPTION_NAMES.get(name.lower())
+        if field is None:
+            raise InvalidInput(f"no table option {name!r}; {hint(name, _OPTIONS_SHOWN)}")
+        if field in options:
+            raise InvalidInput(f"table option {name!r} is given twice")
+        options[field] = _option_value(name, field, value)
+
+    while not cursor.done:
+        if cursor.accept("WITH"):
+            cursor.expect_symbol("(")
+            while True:
+                name = cursor.name("an option's name")
+                cursor.expect_symbol("=")
+                put(name, cursor.literal(f"a value for {name}"))
+                if not cursor.accept_symbol(","):
+                    break
+            cursor.expect_symbol(")")
+        elif cursor.accept("PARTITION", "BY", "INTERVAL"):
+            put("partition", _read_interval(cursor))
+        elif cursor.accept("TTL"):
+            cursor.accept("INTERVAL")
+            put("ttl", _read_interval(cursor))
+        elif cursor.accept("SHARDS"):
+            put("shards", cursor.literal("a number of shards"))
+            if cursor.accept("BY"):
+                _skip_parenthesis(cursor)
+        else:
+            cursor.fail("WITH, PARTITION BY INTERVAL, TTL or SHARDS")
+    return options
+
+
+def _read_interval(cursor: Cursor) -> str:
+    """``'1 day'``, or ``1 DAY``."""
+    value = cursor.literal("a length of time")
+    return value if isinstance(value, str) else f"{value} {cursor.name('a unit of time')}"
+
+
+def _skip_parenthesis(cursor: Cursor) -> None:
+    cursor.expect_symbol("(")
+    depth = 1
+    while depth:
+        if cursor.done:
+            cursor.fail("')'")
+        depth += {"(": 1, ")": -1}.get(cursor.symbol(), 0)
+        cursor.at += 1
+
+
+def _option_value(name: str, field: str, value: object) -> object:
+    if field in ("ttl_ns", "partition_ns"):
+        if isinstance(value, str) and not value.strip().isdigit():
+            return parse_duration(value, name)
+        if not name.endswith("_ns"):
+            raise InvalidInput(f"{name} needs a unit: write for example {name} = '30d'")
+    if field == "mode":
+        if not isinstance(value, str):
+            raise InvalidInput("mode is a word: 'table' or 'append'")
+        return value.lower()
+    if isinstance(value, str) and value.strip().isdigit():
+        value = int(value)
+    if not isinstance(value, int):
+        raise InvalidInput(f"{name} takes a whole number, not {value!r}")
+    return value

@@ -1,0 +1,202 @@
+"""Text to statement. Ours are read to the end; queries and INSERT keep their tokens, for the binder and for DuckDB."""
+
+from __future__ import annotations
+
+from tsdb.sql.ddl import read_create_table
+from tsdb.sql.statement import (
+    CreateTable,
+    Describe,
+    DropTable,
+    Explain,
+    Insert,
+    Query,
+    SetSetting,
+    SettingValues,
+    ShowCreateTable,
+    ShowSettings,
+    ShowTables,
+    Statement,
+)
+from tsdb.sql.token import Cursor, Token, tokenize
+from tsdb.suggestion import nearest
+from tsdb_format.errors import InvalidInput
+
+#: First words of the statements that DuckDB may run over our scans: all of them only read.
+_QUERY_WORDS = frozenset(
+    {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "SUMMARIZE"}
+)
+_OTHER_WORDS = frozenset({"INSERT", "CREATE", "DROP", "SHOW", "DESCRIBE", "SET", "RESET", "EXPLAIN"})
+
+
+def read_statement(text: str) -> Statement:
+    """The one statement in ``text``; raises InvalidInput."""
+    tokens = tokenize(text)
+    while tokens and tokens[-1].is_symbol(";"):
+        tokens.pop()
+    if not tokens:
+        raise InvalidInput("there is no statement to run")
+    if any(token.is_symbol(";") for token in tokens):
+        raise InvalidInput("one statement at a time: there is text after ';'")
+    return _read(text, tokens)
+
+
+def _read(text: str, tokens: list[Token]) -> Statement:
+    cursor = Cursor(text, tokens)
+    word = cursor.word()
+    match word:
+        case "EXPLAIN":
+            return _read_explain(cursor)
+        case "CREATE":
+            return _read_create(cursor)
+        case "DROP":
+            return _read_drop(cursor)
+        case "SHOW":
+            return _read_show(cursor)
+        case "DESCRIBE" | "DESC":
+            return _read_describe(cursor)
+        case "SET" | "RESET":
+            return _read_set(cursor)
+        case "INSERT":
+            return _read_insert(cursor)
+    if word in _QUERY_WORDS or cursor.symbol() == "(":
+        return _read_query(text, tokens)
+    found = text[tokens[0].start : tokens[0].end]
+    close = nearest(word, _QUERY_WORDS | _OTHER_WORDS) if word else None
+    raise InvalidInput(f"unknown statement {found!r}" + (f"; did you mean {close}?" if close and close != word else ""))
+
+
+def _read_query(text: str, tokens: list[Token]) -> Query:
+    """Cut a trailing SETTINGS clause off and shift token offsets to the query's own text."""
+    at = _settings_clause(tokens)
+    settings: SettingValues = ()
+    if at is not None:
+        settings = _read_assignments(Cursor(text, tokens[at + 1 :]))
+        tokens = tokens[:at]
+    start, end = tokens[0].start, tokens[-1].end
+    shifted = tuple(Token(kind, value, begin - start, stop - start) for kind, value, begin, stop in tokens)
+    return Query(text[start:end], shifted, settings)
+
+
+def _settings_clause(tokens: list[Token]) -> int | None:
+    """Where ``SETTINGS name = …`` starts outside of parentheses; a name called settings is never followed by ``name =``."""
+    depth = 0
+    for at, token in enumerate(tokens[:-2]):
+        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        if depth == 0 < at and token.upper == "SETTINGS" and tokens[at + 1].is_name and tokens[at + 2].is_symbol("="):
+            return at
+    return None
+
+
+def _read_assignments(cursor: Cursor) -> SettingValues:
+    values = []
+    while True:
+        name = cursor.name("a setting's name")
+        cursor.expect_symbol("=")
+        values.append((name, cursor.literal(f"a value for {name}")))
+        if not cursor.accept_symbol(","):
+            break
+    cursor.end()
+    return tuple(values)
+
+
+def _read_explain(cursor: Cursor) -> Explain:
+    cursor.expect("EXPLAIN")
+    options = {"ANALYZE": cursor.accept("ANALYZE") or cursor.accept("ANALYSE"), "TIMINGS": False, "RULES": False}
+    form = "text"
+    if cursor.symbol() == "(" and (cursor.word(1) in options or cursor.word(1) == "FORMAT"):
+        cursor.at += 1
+        while True:
+            word = cursor.word()
+            if cursor.accept("FORMAT"):
+                form = cursor.name("TEXT or JSON").lower()
+                if form not in ("text", "json"):
+                    raise InvalidInput(f"EXPLAIN has no format {form!r}: it takes TEXT or JSON")
+            elif word in options:
+                cursor.at += 1
+                options[word] = True
+            else:
+                cursor.fail("ANALYZE, TIMINGS, RULES or FORMAT")
+            if not cursor.accept_symbol(","):
+                break
+        cursor.expect_symbol(")")
+    if cursor.done:
+        cursor.fail("a query to explain")
+    statement = _read(cursor.text, cursor.tokens[cursor.at :])
+    if not isinstance(statement, Query):
+        raise InvalidInput("EXPLAIN is for queries")
+    return Explain(statement, options["ANALYZE"], options["TIMINGS"], options["RULES"], form)
+
+
+def _read_create(cursor: Cursor) -> CreateTable:
+    cursor.expect("CREATE")
+    if cursor.accept("OR", "REPLACE"):
+        raise InvalidInput("CREATE OR REPLACE is not known: DROP TABLE IF EXISTS first")
+    if cursor.word() != "TABLE":
+        cursor.fail("TABLE after CREATE")
+    cursor.expect("TABLE")
+    return read_create_table(cursor)
+
+
+def _read_drop(cursor: Cursor) -> DropTable:
+    cursor.expect("DROP", "TABLE")
+    if_exists = cursor.accept("IF", "EXISTS")
+    name = cursor.name("a table name")
+    cursor.end()
+    return DropTable(name, if_exists)
+
+
+def _read_show(cursor: Cursor) -> Statement:
+    cursor.expect("SHOW")
+    made: Statement
+    if cursor.accept("TABLES"):
+        made = ShowTables()
+    elif cursor.accept("CREATE", "TABLE"):
+        made = ShowCreateTable(cursor.name("a table name"))
+    elif cursor.accept("SETTINGS"):
+        made = ShowSettings()
+    else:
+        made = ShowSettings(cursor.name("TABLES, CREATE TABLE, SETTINGS or the name of a setting"))
+    cursor.end()
+    return made
+
+
+def _read_describe(cursor: Cursor) -> Statement:
+    """DESCRIBE of a table is ours, of a query DuckDB's."""
+    cursor.at += 1
+    if cursor.word() in _QUERY_WORDS - {"TABLE"} or cursor.symbol() == "(":
+        return _read_query(cursor.text, cursor.tokens)
+    cursor.accept("TABLE")
+    name = cursor.name("a table name")
+    cursor.end()
+    return Describe(name)
+
+
+def _read_set(cursor: Cursor) -> SetSetting:
+    reset = cursor.accept("RESET")
+    if not reset:
+        cursor.expect("SET")
+    if cursor.word() in ("SESSION", "GLOBAL", "LOCAL") and cursor.symbol(1) not in ("=", ""):
+        cursor.at += 1
+    name = cursor.name("a setting's name")
+    if reset:
+        cursor.end()
+        return SetSetting(name, None)
+    if not cursor.accept_symbol("="):
+        cursor.expect("TO")
+    value = cursor.literal(f"a value for {name}")
+    cursor.end()
+    return SetSetting(name, value)
+
+
+def _read_insert(cursor: Cursor) -> Insert:
+    tokens = cursor.tokens
+    if cursor.word(1) == "OR":
+        raise InvalidInput("INSERT OR … is not known: INSERT INTO already overlays the row with the same tags and time")
+    cursor.expect("INSERT", "INTO")
+    at = cursor.at
+    name = cursor.name("a table name")
+    if any(a.upper == "ON" and b.upper == "CONFLICT" for a, b in zip(tokens, tokens[1:], strict=False)):
+        raise InvalidInput("ON CONFLICT is not known: INSERT INTO already overlays the row with the same tags and time")
+    query = _read_query(cursor.text, tokens)
+    target = query.tokens[at]
+    return Insert(name, (target.start, target.end), query)
