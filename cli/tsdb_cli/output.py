@@ -56,6 +56,12 @@ def write_result(result: Result, form: str, path: Path | None) -> int:
         return _TEXT_WRITERS[form](result.columns, result, stream)
 
 
+def write_text(text: str, path: Path | None) -> None:
+    """Write a text to a file or to standard output."""
+    with _text(path) as stream:
+        stream.write(text)
+
+
 def _write_csv(names: Sequence[str], rows: Iterable[Sequence[Any]], stream: TextIO) -> int:
     stream.write(",".join(_csv_cell(name) for name in names) + "\n")
     return _write_lines((",".join(["" if value is None else _csv_cell(as_text(value)) for value in row]) for row in rows), stream)

@@ -1,0 +1,58 @@
+"""``tsdb explain``: how a query is answered, and what that reads."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import click
+
+from tsdb_cli import database, option
+from tsdb_cli.output import write_text
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>tsdb explain</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #1c2733; }}
+pre {{ background: #f4f6f8; border-radius: 6px; padding: 1rem; overflow-x: auto; line-height: 1.45; }}
+</style></head><body>
+<h1>{title}</h1>
+<pre>{sql}</pre>
+<pre>{plan}</pre>
+</body></html>
+"""
+
+
+@click.command(short_help="Show how a query is answered, and what it read.")
+@option.database
+@option.sql
+@click.option("--analyze", is_flag=True, help="Run the query and count what was read and what was not.")
+@click.option("--timings", is_flag=True, help="With --analyze: times too, which differ from run to run.")
+@click.option("--rules", is_flag=True, help="Show the plan after each rule that changed it.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
+@option.output
+@option.settings
+def command(
+    database_path: Path,
+    sql: str,
+    analyze: bool,
+    timings: bool,
+    rules: bool,
+    form: str,
+    output_path: Path | None,
+    settings: dict[str, str],
+) -> None:
+    """Show the plan of the query SQL on the database DB, one node a line, and with --analyze what became of every unit of data."""
+    words = [word for word, wanted in (("ANALYZE", analyze), ("TIMINGS", timings), ("RULES", rules)) if wanted]
+    if form == "json":
+        words.append("FORMAT JSON")
+    explain = f"EXPLAIN ({', '.join(words)}) {sql}" if words else f"EXPLAIN {sql}"
+    with database.opened(database_path) as db:
+        rows = db.sql(explain, settings=settings).fetchall()
+    plan = "\n".join(str(row[-1]) for row in rows)
+    if form == "json":
+        plan = json.dumps(json.loads(plan), indent=2, ensure_ascii=False)
+    if form == "html":
+        title = "What the query read" if analyze else "How the query is answered"
+        plan = _PAGE.format(title=title, sql=html.escape(sql.strip()), plan=html.escape(plan))
+    write_text(plan.rstrip() + "\n", output_path)
