@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.catalog.device_index import DeviceIndex
+from tsdb.catalog.device_index import DeviceIndex, take_strings
 from tsdb.catalog.tag_order import tag_ranks
 from tsdb_format.schema import Column, Schema
 from tsdb_format.types import Role
@@ -22,7 +22,7 @@ from tsdb_format.vector import Pool, Vector, concat
 Int32Array = NDArray[np.int32]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class DeviceTable:
     """Devices 0..count-1 of one table version.
 
@@ -88,7 +88,7 @@ class DeviceTable:
             newest = np.full(self.count, -1, np.int64)
             newest[numbers[rows]] = rows  # of repeated indices numpy keeps the last
             source = np.where(newest >= 0, newest + self.count, np.arange(self.count))
-            attributes[column.name] = _compacted(concat([old, vector]).take(source))
+            attributes[column.name] = compacted(concat([old, vector]).take(source))
         return replace(self, attributes=attributes)
 
 
@@ -106,12 +106,10 @@ def _extended(vector: Vector, count: int) -> Vector:
     return Vector(vector.type, values, np.concatenate([vector.valid(), np.zeros(missing, np.bool_)]), vector.pool)
 
 
-def _compacted(vector: Vector) -> Vector:
+def compacted(vector: Vector) -> Vector:
     """The vector with a pool of only the strings it uses; codes under a NULL become 0."""
     if vector.pool is None:
         return vector
-    from tsdb.catalog.device_index import take_strings
-
     valid = vector.valid()
     used, inverse = np.unique(vector.values[valid], return_inverse=True)
     if not len(used):

@@ -6,14 +6,17 @@ bitwise NOT, NULLs are a class of their own before or after every value. A key i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.plan.node import SortKey
-from tsdb_format.types import Kind
-from tsdb_format.vector import Pool, Vector
+from tsdb_format.vector import Pool
+
+if TYPE_CHECKING:
+    from tsdb.catalog.device import DeviceTable
 
 IntArray = NDArray[np.int64]
 ClassArray = NDArray[np.int8]
@@ -50,33 +53,30 @@ def prefix_keys(pool: Pool) -> IntArray:
     return (unsigned ^ np.uint64(2**63)).view(np.int64)
 
 
-def text_ranks(pool: Pool) -> IntArray:
-    """Each string's position in bytewise order; equal strings share one."""
-    strings = np.array(pool.tolist(), dtype=object)
-    if len(strings) == 0:
-        return np.empty(0, np.int64)
+def text_ranks(strings: NDArray[Any]) -> IntArray:
+    """Each byte string's position among the distinct ones, in bytewise order."""
     order = np.argsort(strings, kind="stable")
-    ranked = strings[order]
     ranks = np.empty(len(strings), np.int64)
-    ranks[order] = np.concatenate(([0], np.cumsum(ranked[1:] != ranked[:-1]))).astype(np.int64)
+    if len(strings):
+        ranked = strings[order]
+        ranks[order] = np.concatenate(([False], ranked[1:] != ranked[:-1])).cumsum()
     return ranks
 
 
-def key_arrays(vector: Vector, key: SortKey, text_keys: IntArray | None = None) -> tuple[ClassArray | None, IntArray]:
-    """(class or None where no value is NULL, key) of each row. ``text_keys`` gives a pooled column's key by code."""
-    if vector.pool is not None:
-        assert text_keys is not None
-        keys = text_keys[np.maximum(vector.values, 0)] if len(text_keys) else np.zeros(len(vector), np.int64)
-    else:
-        keys = ascending(vector.values)
-    if key.descending:
-        keys = ~keys
-    if vector.validity is None:
-        return None, keys
-    keys = np.where(vector.validity, keys, 0)
-    return np.where(vector.validity, VALUE, null_class(key)), keys
+_DEVICE_RANKS: WeakKeyDictionary[DeviceTable, dict[str, IntArray]] = WeakKeyDictionary()
 
 
-def sortable(kind: Kind) -> bool:
-    """Whether a column of this kind can be a native sort key."""
-    return kind not in (Kind.BLOB, Kind.VECTOR)
+def device_ranks(devices: DeviceTable, name: str) -> IntArray:
+    """Per device the rank of one tag's or attribute's value among the distinct ones, -1 where it is NULL. Found once per device table."""
+    held = _DEVICE_RANKS.setdefault(devices, {})
+    if name not in held:
+        vector = devices.tags[name] if name in devices.tags else devices.attributes[name]
+        if vector.pool is not None:
+            strings = np.empty(len(vector.pool), object)
+            strings[:] = vector.pool.tolist()
+            of_code = text_ranks(strings)
+            ranks = of_code[np.maximum(vector.values, 0)] if len(of_code) else np.zeros(len(vector), np.int64)
+        else:
+            ranks = np.unique(vector.values, return_inverse=True)[1].astype(np.int64)
+        held[name] = ranks if vector.validity is None else np.where(vector.validity, ranks, -1)
+    return held[name]

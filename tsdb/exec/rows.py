@@ -6,7 +6,7 @@ non-NULL value of every field. Both are selected further by masks, so that a fil
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,12 @@ from tsdb_format.schema import Column
 from tsdb_format.types import INT64, Role
 from tsdb_format.vector import BoolArray, Vector, concat
 
+if TYPE_CHECKING:
+    from tsdb.storage.snapshot import TableSnapshot
+
 #: Name of the hidden row address column: file position in the snapshot and row within the file.
 ROW_ID_NAME = "_rowid"
+ROW_ID_COLUMN = Column(ROW_ID_NAME, INT64, Role.SEQUENCE, -1)
 #: Rows of one file that a row address can tell apart.
 ROW_ID_BITS = 40
 
@@ -35,6 +39,11 @@ class FileRows:
         self.stops = stops
         self.count = int((stops - starts).sum())
         self._device: NDArray[np.int32] | None = None
+
+    @property
+    def stored_rows(self) -> int:
+        """Stored rows behind these: as many."""
+        return self.count
 
     def positions(self) -> IntArray:
         """The file's row numbers, ascending."""
@@ -95,6 +104,11 @@ class MergedRows:
         self._device = device
         self._time = time
         self.count = len(groups) - 1
+
+    @property
+    def stored_rows(self) -> int:
+        """Stored rows behind these: every version."""
+        return len(self.entry_row)
 
     def addresses(self) -> IntArray:
         """The address of every row's newest version."""
@@ -181,6 +195,11 @@ def merge_rows(sources: list[FileSource], parts: list[tuple[IntArray, IntArray]]
     return MergedRows(
         sources, np.concatenate(entry_source)[order], np.concatenate(entry_row)[order], groups, devices[first], times[first]
     )
+
+
+def row_column(table: TableSnapshot, name: str) -> Column:
+    """A column of the table by name, the hidden ones included."""
+    return ROW_ID_COLUMN if name == ROW_ID_NAME else table_column(table, name)
 
 
 def coalesce(positions: IntArray) -> tuple[IntArray, IntArray]:

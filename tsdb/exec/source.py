@@ -6,6 +6,7 @@ marks every page it touches, so that counters are facts and not estimates.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ IntArray = NDArray[np.int64]
 class FileSource:
     """One open file within one scan."""
 
-    __slots__ = ("_bytes_seen", "_names", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table")
+    __slots__ = ("_bytes_seen", "_lock", "_names", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table")
 
     def __init__(self, table: TableSnapshot, open_file: OpenFile, index: int, stats: ScanStats) -> None:
         self.table = table
@@ -38,6 +39,7 @@ class FileSource:
         self.rows_per_page = self.file.rows_per_page
         self.page_seen = np.zeros(self.file.page_count, np.uint8)
         self._bytes_seen: dict[str, NDArray[np.uint8]] = {}
+        self._lock = threading.Lock()
         self._names = {column.id: column.name for column in self.file.schema}
 
     def stored_name(self, column: Column) -> str | None:
@@ -54,11 +56,13 @@ class FileSource:
 
     def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
         """Count the pages of a stored column that ranges lie in."""
-        seen = self._bytes_seen.get(name)
-        if seen is None:
-            seen = self._bytes_seen[name] = np.zeros(self.file.page_count, np.uint8)
         pages = self.file.page_set(name)
-        self.stats.bytes_read += ranges.touch(starts, stops, self.rows_per_page, pages.page_bytes, seen, self.page_seen)
+        with self._lock:
+            seen = self._bytes_seen.get(name)
+            if seen is None:
+                seen = self._bytes_seen[name] = np.zeros(self.file.page_count, np.uint8)
+            size = ranges.touch(starts, stops, self.rows_per_page, pages.page_bytes, seen, self.page_seen)
+            self.stats.add_bytes(size)
 
     def device_of_rows(self, starts: IntArray, stops: IntArray, count: int) -> NDArray[np.int32]:
         """The table-wide device of every row of the ranges."""

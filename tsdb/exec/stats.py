@@ -1,13 +1,14 @@
 """Counters of what a query read and what it did not have to: filled by scans, shown by EXPLAIN ANALYZE and ``Result.stats``.
 
-Counting is exact and independent of threads and timing wherever the plan's work is; every level obeys
-``total = pruned_by_filter + pruned_by_topk + pruned_by_key_domain + read``.
+A unit is read when any of its rows was, pruned by the filter when the predicate excluded it before any read, and pruned by the TopK
+when it was wanted and its threshold spared it: ``total = pruned_by_filter + pruned_by_topk + pruned_by_key_domain + read``, except
+that a LIMIT without an order may leave units that nothing needed to decide.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 #: The levels at which units are counted, coarse to fine. A *resource* is the per-device time index of one file.
@@ -28,9 +29,25 @@ class ScanStats:
     topk_threshold_updates: int = 0
     rows_returned: int = 0
     rows_merged: int = 0
+    #: Counts units once somebody asks: most queries are never asked.
+    finish: Callable[[], None] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add_bytes(self, size: int) -> None:
+        """Count stored bytes read; safe from any thread."""
+        with self._lock:
+            self.bytes_read += size
+
+    def add_rows(self, count: int) -> None:
+        """Count rows examined; safe from any thread."""
+        with self._lock:
+            self.counts["rows_read"] += count
 
     def as_dict(self) -> dict[str, int | str | None]:
         """Counters by their public names (API: counters)."""
+        if self.finish is not None:
+            finish, self.finish = self.finish, None
+            finish()
         out: dict[str, int | str | None] = dict(self.counts)
         out["bytes_read"] = self.bytes_read
         out["rows_returned"] = self.rows_returned

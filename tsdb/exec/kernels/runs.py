@@ -5,40 +5,88 @@ from __future__ import annotations
 from tsdb_format.kernels.registry import kernel
 
 
-@kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64[in], i64[in], i64[out], i64[out]) -> i64")
-def pull(order, min_time, max_time, device, device_mask, rank, limits, cursor, out):  # type: ignore[no-untyped-def]
-    """The next devices of a best-first order that can hold a wanted row.
+@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], i32[in], i64[in], i64[out], i64[out]) -> i64")
+def pull(order, run_key, min_time, max_time, device, device_mask, rank, limits, cursor, out):  # type: ignore[no-untyped-def]
+    """The next runs of a best-first order that can hold a wanted row.
 
-    ``limits`` = [time low, time high, descending, threshold active, threshold key, threshold rank, stop key, count wanted, least count,
-    rank counts]; keys are best-first (bitwise-not of the time when descending). ``device_mask`` is over table-wide devices and empty
-    for "all". ``cursor[0]`` moves on; it becomes ``len(order)`` when no later device can qualify, and ``cursor[1]`` becomes the key of
-    the device it stopped at. Writes indices into ``order``'s domain to ``out``; returns how many.
+    ``limits`` = [time low, time high, descending, threshold active, threshold key, threshold tie, stop key, wanted, least].
+    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). ``device_mask`` is over table-wide
+    devices, empty for all; ``rank`` likewise, empty where ties do not count. Pulls ``wanted`` runs, or fewer (``least``) once keys
+    pass ``stop key``. ``cursor`` = [position, key of the run it stopped at]; the position becomes the length when nothing is left.
+    Writes indices into the runs to ``out``; returns how many.
     """
     low, high, descending, active, threshold = limits[0], limits[1], limits[2], limits[3], limits[4]
-    threshold_rank, stop_key, wanted, least, rank_counts = limits[5], limits[6], limits[7], limits[8], limits[9]
+    tie, stop_key, wanted, least = limits[5], limits[6], limits[7], limits[8]
     count = 0
     at = cursor[0]
     while at < order.shape[0]:
         i = order[at]
-        key = ~min(max_time[i], high) if descending != 0 else max(min_time[i], low)
-        if active != 0 and key > threshold:
-            at = order.shape[0]
-            break
+        if max_time[i] < low or min_time[i] > high or (device_mask.shape[0] > 0 and not device_mask[device[i]]):
+            at += 1
+            continue
+        if run_key.shape[0] > 0:
+            key = run_key[i]
+        elif descending != 0:
+            key = ~min(max_time[i], high)
+        else:
+            key = max(min_time[i], low)
+        if active != 0:
+            if key > threshold:
+                at = order.shape[0]
+                break
+            if rank.shape[0] > 0 and key == threshold and rank[device[i]] > tie:
+                at += 1
+                continue
         if count >= wanted or (count >= least and key > stop_key):
             cursor[1] = key
             break
-        at += 1
-        if max_time[i] < low or min_time[i] > high:
-            continue
-        number = device[i]
-        if device_mask.shape[0] > 0 and not device_mask[number]:
-            continue
-        if active != 0 and rank_counts != 0 and key == threshold and rank[number] > threshold_rank:
-            continue
         out[count] = i
         count += 1
+        at += 1
     cursor[0] = at
     return count
+
+
+@kernel("(i64[out], i64[out], i64, i64[in], i64[in], i64, i64) -> void")
+def narrow(starts, stops, rows_per_page, page_min, page_max, key, side_right):  # type: ignore[no-untyped-def]
+    """Shrink each run [start, stop) so that the first row at or above ``key`` (above, with ``side_right``) is in it or at its stop.
+
+    Rows of a run ascend in time; pages wholly inside a run are decided by their statistics alone. At most three pages stay.
+    """
+    for i in range(starts.shape[0]):
+        if starts[i] >= stops[i]:
+            continue
+        low = starts[i] // rows_per_page + 1  # the pages between the first and the last are wholly inside
+        high = (stops[i] - 1) // rows_per_page
+        first, last = low, high
+        while low < high:  # the first inside page that ends at or above the key
+            middle = (low + high) // 2
+            if page_max[middle] > key or (side_right == 0 and page_max[middle] == key):
+                high = middle
+            else:
+                low = middle + 1
+        if low > first:
+            starts[i] = low * rows_per_page
+        if low < last:
+            stops[i] = (low + 1) * rows_per_page
+
+
+@kernel("(i64[in], i64[in], i64[in], i64[in], i64, i64[out]) -> void")
+def search(times, starts, stops, keys, side_right, found):  # type: ignore[no-untyped-def]
+    """Per run the first row with time ≥ its key (> with ``side_right``), or its stop; ``times`` are the runs' times end to end."""
+    base = 0
+    for i in range(starts.shape[0]):
+        low = 0
+        high = stops[i] - starts[i]
+        while low < high:
+            middle = (low + high) // 2
+            time = times[base + middle]
+            if time > keys[i] or (side_right == 0 and time == keys[i]):
+                high = middle
+            else:
+                low = middle + 1
+        found[i] = starts[i] + low
+        base += stops[i] - starts[i]
 
 
 @kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64")

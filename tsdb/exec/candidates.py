@@ -1,0 +1,231 @@
+"""Candidates of a TopK: the best rows so far, in the total order that makes every answer the only one.
+
+The order is the ORDER BY keys, then time (ascending, where no key says otherwise), then tags ascending, then sequence number. The
+buffer plays the heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of them is the
+threshold. Only keys and addresses are held; the other columns of the final rows are read at the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.batch import Batch
+from tsdb.exec.evaluate import pool_of_codes
+from tsdb.exec.order import VALUE, ClassArray, IntArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
+from tsdb.exec.rows import ROW_ID_BITS, FileRows, MergedRows, RowSet, coalesce, row_column
+from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
+from tsdb.exec.source import ScanSources, null_vector, table_column
+from tsdb.plan.node import SortKey
+from tsdb_format.types import Role
+from tsdb_format.vector import Pool, Vector, concat
+
+if TYPE_CHECKING:
+    from tsdb.storage.snapshot import TableSnapshot
+
+#: Rows beyond which a batch is cut to its best k by the first key alone before the full order is computed.
+_PRESELECT_ROWS = 1_024
+
+
+class Candidates:
+    """The best ``k`` rows of a table in the order of ``keys``."""
+
+    def __init__(self, table: TableSnapshot, keys: tuple[SortKey, ...], k: int, topk_filter: TopKFilter, sources: ScanSources) -> None:
+        self.keys = keys
+        self.k = k
+        self.filter = topk_filter
+        self._table = table
+        self._sources = sources
+        self._with_time = all(key.column != table.table.schema.time.name for key in keys)
+        self.tie_is_rank = _leads_to_rank(table, keys)
+        self._merged: list[MergedRows] = []
+        self._held: dict[str, NDArray[Any]] | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return 0 if self._held is None else len(self._held["address"])
+
+    # ------------------------------------------------------------------------------------------------ intake
+
+    def offer(self, rows: RowSet) -> None:
+        """Consider rows that satisfy the predicate; tightens the filter once ``k`` rows are held."""
+        if rows.count == 0 or self.k == 0:
+            return
+        first = self._key(rows, 0)
+        keep = self.filter.may_qualify(first.get("class0"), first["key0"])
+        if keep is None and rows.count > max(self.k, _PRESELECT_ROWS):
+            keep = _best_by_first_key(first.get("class0"), first["key0"], self.k)
+        if keep is not None and not keep.all():
+            rows = rows.select(keep)
+            if rows.count == 0:
+                return
+            first = {name: values[keep] for name, values in first.items()}
+        arrived = first
+        for index in range(1, len(self.keys)):
+            arrived.update(self._key(rows, index))
+        if self._with_time:
+            arrived["time"] = rows.time()
+        arrived["rank"] = self._table.devices.rank[rows.device()].astype(np.int64)
+        arrived["address"] = rows.addresses()
+        with self._lock:
+            arrived["origin"], arrived["ordinal"] = self._origin(rows)
+            self._merge(arrived)
+
+    def _origin(self, rows: RowSet) -> tuple[NDArray[np.int32], IntArray]:
+        """Where to read a row again: -1 for "by address", or the merged row set and the row's place in it."""
+        if isinstance(rows, FileRows):
+            return np.full(rows.count, -1, np.int32), np.zeros(rows.count, np.int64)
+        self._merged.append(rows)
+        return np.full(rows.count, len(self._merged) - 1, np.int32), np.arange(rows.count, dtype=np.int64)
+
+    def _key(self, rows: RowSet, index: int) -> dict[str, NDArray[Any]]:
+        """The arrays of one sort key by name: class (only where some value is NULL), key, and the text itself for strings."""
+        found = key_of_rows(self._table, rows, self.keys[index])
+        parts = zip(("class", "key", "text"), found, strict=True)
+        return {f"{part}{index}": values for part, values in parts if values is not None}
+
+    def _merge(self, arrived: dict[str, NDArray[Any]]) -> None:
+        held = self._held
+        if held is not None:
+            both = held.keys() | arrived.keys()
+            sizes = len(held["address"]), len(arrived["address"])
+            arrived = {
+                name: np.concatenate([_column(held, name, sizes[0]), _column(arrived, name, sizes[1])]) for name in both
+            }  # fmt: skip
+        order = self._order(arrived)[: self.k]
+        self._held = {name: values[order] for name, values in arrived.items()}
+        if len(order) == self.k:
+            last = {name: values[-1] for name, values in self._held.items()}
+            tie = int(last["rank"]) if self.tie_is_rank else ANY_TIE
+            self.filter.offer(Threshold(int(last.get("class0", VALUE)), int(last["key0"]), tie), "heap")
+
+    def _order(self, rows: dict[str, NDArray[Any]]) -> IntArray:
+        columns: list[NDArray[Any]] = []
+        for index, key in enumerate(self.keys):
+            if f"class{index}" in rows:
+                columns.append(rows[f"class{index}"])
+            columns.append(rows[f"key{index}"])
+            if f"text{index}" in rows:
+                ranks = text_ranks(rows[f"text{index}"])
+                columns.append(~ranks if key.descending else ranks)
+        columns += [rows["time"]] if self._with_time else []
+        columns += [rows["rank"], rows["address"]]
+        order: IntArray = np.lexsort(columns[::-1])
+        return order
+
+    # ------------------------------------------------------------------------------------------------ result
+
+    def batch(self, names: tuple[str, ...], offset: int) -> Batch:
+        """The held rows from ``offset`` on, in order, with the named columns read now."""
+        held = self._held
+        if held is None or len(held["address"]) <= offset:
+            return empty_batch(self._table, names)
+        address, origin, ordinal = (held[name][offset:] for name in ("address", "origin", "ordinal"))
+        parts: list[RowSet] = []
+        places: list[IntArray] = []
+        in_file = np.flatnonzero(origin < 0)
+        in_file = in_file[np.argsort(address[in_file], kind="stable")]
+        files = address[in_file] >> ROW_ID_BITS
+        cuts = np.flatnonzero(np.diff(files)) + 1
+        for group in np.split(in_file, cuts) if len(in_file) else []:
+            source = self._sources[int(address[group[0]] >> ROW_ID_BITS)]
+            parts.append(FileRows(source, *coalesce(address[group] & ((1 << ROW_ID_BITS) - 1))))
+            places.append(group)
+        for number in np.unique(origin[origin >= 0]).tolist():
+            group = np.flatnonzero(origin == number)
+            group = group[np.argsort(ordinal[group], kind="stable")]
+            mask = np.zeros(self._merged[number].count, np.bool_)
+            mask[ordinal[group]] = True
+            parts.append(self._merged[number].select(mask))
+            places.append(group)
+        place = np.empty(len(address), np.int64)
+        place[np.concatenate(places)] = np.arange(len(address), dtype=np.int64)
+        return Batch({name: _compact(concat([rows.read(name) for rows in parts]).take(place)) for name in names}, len(address))
+
+
+def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, NDArray[Any] | None]:
+    """One sort key of every row, best-first: class (None where no value is NULL), key, and for strings the bytes (the key is a prefix)."""
+    column = row_column(table, key.column)
+    if column.role in (Role.TAG, Role.ATTRIBUTE):
+        return None, device_keys(table, key)[rows.device()], None
+    if column.role is Role.TIME:
+        values = rows.time()
+        return None, ~values if key.descending else values, None
+    vector = rows.read(key.column)
+    text = None
+    if vector.pool is None:
+        keys = ascending(vector.values)
+    else:
+        own = own_pool(vector)
+        keys = prefix_keys(own)
+        text = object_array(own.tolist())
+    keys = ~keys if key.descending else keys
+    if vector.validity is None:
+        return None, keys, text
+    if text is not None:
+        text[~vector.validity] = b""
+    return np.where(vector.validity, VALUE, null_class(key)), np.where(vector.validity, keys, 0), text
+
+
+def own_pool(vector: Vector) -> Pool:
+    """A pool with one string per row of a pooled vector; unspecified under a NULL."""
+    assert vector.pool is not None
+    if len(vector.pool) == 0:
+        return Pool(np.zeros(len(vector) + 1, np.int64), np.empty(0, np.uint8))
+    return pool_of_codes(vector.pool, np.maximum(vector.values, 0))
+
+
+def object_array(strings: list[bytes]) -> NDArray[Any]:
+    """Byte strings as a 1-d object array."""
+    out = np.empty(len(strings), object)
+    out[:] = strings
+    return out
+
+
+def _leads_to_rank(table: TableSnapshot, keys: tuple[SortKey, ...]) -> bool:
+    """Whether rows of equal first key are ordered by device rank alone: after time come the tags ascending, or nothing."""
+    schema = table.table.schema
+    tags = [tag.name for tag in schema.tags]
+    rest = [key.column for key in keys[1:]]
+    plain = all(not key.descending and not key.nulls_first for key in keys[1:])
+    return table_column(table, keys[0].column).role is Role.TIME and plain and rest == tags[: len(rest)]
+
+
+def device_keys(table: TableSnapshot, key: SortKey) -> IntArray:
+    """The best-first key of a TAG or ATTRIBUTE per table-wide device; NULLs included, so that it needs no class."""
+    ranks = device_ranks(table.devices, key.column)
+    keys = ~ranks if key.descending else ranks
+    nulls = ranks < 0
+    if nulls.any():
+        keys = keys.copy()
+        keys[nulls] = np.iinfo(np.int64).min if key.nulls_first else np.iinfo(np.int64).max
+    return keys
+
+
+def _column(rows: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[Any]:
+    """A key column; a class column that a batch left out is all values."""
+    found = rows.get(name)
+    return np.full(count, VALUE) if found is None else found
+
+
+def _best_by_first_key(key_class: ClassArray | None, key: IntArray, k: int) -> NDArray[np.bool_] | None:
+    """Rows that the first key alone does not exclude from the best ``k``."""
+    if key_class is not None or len(key) <= k:
+        return None
+    return key <= np.partition(key, k - 1)[k - 1]
+
+
+def _compact(vector: Vector) -> Vector:
+    """The same values with a pool of their own where the shared one is much larger."""
+    pool = vector.pool
+    if pool is None or len(pool) <= 4 * len(vector) + 16:
+        return vector
+    return Vector(vector.type, np.arange(len(vector), dtype=np.int32), vector.validity, own_pool(vector))
+
+
+def empty_batch(table: TableSnapshot, names: tuple[str, ...]) -> Batch:
+    """No rows of the named columns."""
+    return Batch({name: null_vector(row_column(table, name), 0) for name in names}, 0)

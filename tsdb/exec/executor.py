@@ -1,0 +1,100 @@
+"""The executor: one ``match`` from plan nodes to iterators of batches. Only stateful operators have modules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tsdb.exec.batch import Batch
+from tsdb.exec.parallel import ordered_map
+from tsdb.exec.rows import RowSet
+from tsdb.exec.runtime_filter import TopKFilter
+from tsdb.exec.selection import Selection
+from tsdb.exec.topk import topk
+from tsdb.exec.unit_count import UnitCount
+from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+
+if TYPE_CHECKING:
+    from tsdb.exec.context import ExecContext
+
+
+class Cancelled(Exception):
+    """The consumer of a running query has gone."""
+
+
+def execute(plan: Plan, context: ExecContext) -> Iterator[Batch]:
+    """Run a plan; the batches are non-empty, and no batch at all means no rows."""
+    for batch in _run(plan, context):
+        if context.cancelled():
+            raise Cancelled
+        if batch.row_count:
+            yield batch
+
+
+def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
+    match plan:
+        case TableScan():
+            return _scan(plan, context)
+        case TopK(child=TableScan() as scan):
+            return iter([_topk(plan, scan, context)])
+        case Sort(child=TableScan() as scan):
+            return iter([_topk(TopK(scan, plan.keys, limit=2**62), scan, context)])
+        case Limit(child=child, limit=limit, offset=offset):
+            return _limit(execute(child, context), limit, offset) if limit != 0 else iter(())
+        case Project(child=child, outputs=outputs):
+            return (Batch({out: batch.vectors[name] for out, name in outputs}, batch.row_count) for batch in execute(child, context))
+        case DuckQuery():
+            from tsdb.exec.duck import run_duck_query
+
+            return run_duck_query(plan, context)
+        case Rows():
+            from tsdb.exec.literal import literal_batch
+
+            return iter([literal_batch(plan)])
+        case _:
+            raise AssertionError(f"no operator for {plan}")
+
+
+def _selection(scan: TableScan, context: ExecContext) -> Selection:
+    table = context.snapshot.tables[scan.table]
+    return Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id))
+
+
+def _scan(scan: TableScan, context: ExecContext) -> Iterator[Batch]:
+    selection = _selection(scan, context)
+    selection.stats.finish = UnitCount(selection).finish
+
+    def read(rows: RowSet) -> Batch:
+        rows = selection.filtered(rows)
+        return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count)
+
+    for batch in ordered_map(read, selection.row_sets(), context.threads):
+        selection.stats.rows_returned += batch.row_count
+        yield batch
+
+
+def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
+    selection = _selection(scan, context)
+    marked = node.topk_id is not None and node.topk_id == scan.topk_id
+    topk_filter = TopKFilter(enabled=marked)
+    selection.stats.finish = UnitCount(selection).finish
+    batch = topk(node, scan.columns, selection, topk_filter, context.threads)
+    selection.stats.topk_first_threshold = topk_filter.first_source
+    selection.stats.topk_threshold_updates = topk_filter.generation
+    selection.stats.rows_returned += batch.row_count
+    return batch
+
+
+def _limit(batches: Iterator[Batch], limit: int | None, offset: int) -> Iterator[Batch]:
+    """Rows [offset, offset + limit) of the stream; nothing more is pulled once they are out."""
+    at = 0
+    for batch in batches:
+        start = max(offset - at, 0)
+        stop = batch.row_count if limit is None else min(batch.row_count, offset + limit - at)
+        at += batch.row_count
+        if start < stop:
+            yield batch.slice(start, stop)
+        if limit is not None and at >= offset + limit:
+            return
+
+

@@ -1,0 +1,146 @@
+"""Pages in order of the best value they can hold: the units of a TopK whose leading key is a field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.candidates import key_of_rows
+from tsdb.exec.kernels import ranges
+from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, null_class, prefix_keys
+from tsdb.exec.rows import FileRows, RowSet
+from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
+from tsdb.exec.source import IntArray, table_column
+from tsdb.plan.node import SortKey
+from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
+from tsdb_format.vector import Pool
+
+if TYPE_CHECKING:
+    from tsdb.exec.lane import FileLane
+    from tsdb.exec.selection import Selection
+
+#: Pages read in the first step; twice as many in each next one, as far as the threshold lets them.
+_FIRST_PAGES = 1
+_PAGES_MAX = 64
+_INT64 = np.iinfo(np.int64)
+
+
+class PageQueue:
+    """The wanted pages of a table's clean rows, best bound first."""
+
+    def __init__(self, selection: Selection, key: SortKey, lanes: list[FileLane]) -> None:
+        self._selection = selection
+        self._key = key
+        self._step = _FIRST_PAGES
+        self._at = 0
+        self._pieces: dict[int, tuple[IntArray, IntArray, IntArray]] = {}
+        files, pages, classes, keys, exact = [], [], [], [], []
+        for lane in lanes:
+            found = self._file(lane)
+            if found is not None:
+                files.append(np.full(len(found[0]), lane.files[0], np.int64))
+                for parts, values in zip((pages, classes, keys, exact), found, strict=True):
+                    parts.append(values)
+        if not files:
+            self._file_of = self._page_of = self._bound = np.empty(0, np.int64)
+            self._class, self._exact = np.empty(0, np.int8), np.empty(0, np.bool_)
+            return
+        order = np.lexsort((np.concatenate(keys), np.concatenate(classes)))
+        self._file_of = np.concatenate(files)[order]
+        self._page_of = np.concatenate(pages)[order]
+        self._class = np.concatenate(classes)[order]
+        self._bound = np.concatenate(keys)[order]
+        self._exact = np.concatenate(exact)[order]
+
+    def _file(self, lane: FileLane) -> tuple[IntArray, NDArray[np.int8], IntArray, NDArray[np.bool_]] | None:
+        """(page, class, key, whether a row of that key surely is among the results' candidates) of one file's wanted pages."""
+        selection = self._selection
+        source = selection.sources[lane.files[0]]
+        starts, stops = selection.runs(lane)
+        some = (starts < stops)[:, 0]
+        first, last = np.ascontiguousarray(starts[some, 0]), np.ascontiguousarray(stops[some, 0])
+        first, last = selection.clip(source, first, last, selection.page_verdicts(source))
+        if len(first) == 0:
+            return None
+        room = len(first) + source.file.page_count
+        pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+        count = ranges.split_by_page(first, last, source.rows_per_page, *pieces)
+        piece_start, piece_stop, piece_page = (array[:count] for array in pieces)
+        self._pieces[source.index] = piece_start, piece_stop, piece_page
+        pages, at = np.unique(piece_page, return_index=True)
+        rows = np.add.reduceat(piece_stop - piece_start, at)
+        statistics = source.statistics(table_column(selection.table, self._key.column), "page")
+        if statistics is None:
+            return pages, np.full(len(pages), null_class(self._key)), np.zeros(len(pages), np.int64), np.ones(len(pages), np.bool_)
+        classes, keys, exact = best_of_units(statistics, self._key)
+        whole = rows == statistics.row_count[pages]
+        return pages, classes[pages], keys[pages], exact[pages] & whole
+
+    def witness(self, k: int) -> Threshold | None:
+        """The k-th best of rows that page statistics prove to exist, one per page; None where they prove fewer."""
+        if self._selection.filters_rows:
+            return None
+        sure = np.flatnonzero(self._exact)
+        if len(sure) < k:
+            return None
+        last = sure[k - 1]
+        return Threshold(int(self._class[last]), int(self._bound[last]), ANY_TIE)
+
+    def next(self, topk_filter: TopKFilter) -> list[FileRows] | None:
+        """The rows of the next pages that may qualify, by file; None when no later page can."""
+        end = min(self._at + self._step, len(self._page_of))
+        chosen = np.arange(self._at, end)
+        may = topk_filter.may_qualify(self._class[chosen], self._bound[chosen])
+        if may is not None:
+            chosen = chosen[may]
+        if len(chosen) == 0:
+            return None
+        self._at, self._step = end, min(self._step * 2, _PAGES_MAX)
+        out = []
+        for index in np.unique(self._file_of[chosen]).tolist():
+            pages = np.sort(self._page_of[chosen[self._file_of[chosen] == index]])
+            starts, stops, page = self._pieces[index]
+            keep = np.isin(page, pages)
+            out.append(FileRows(self._selection.sources[index], starts[keep], stops[keep]))
+        return out
+
+    def qualifying(self, rows: RowSet, topk_filter: TopKFilter) -> RowSet:
+        """The rows whose leading key may qualify: the sort column is read before any filter column."""
+        if topk_filter.threshold is None:
+            return rows
+        may = topk_filter.may_qualify(*key_of_rows(self._selection.table, rows, self._key)[:2])
+        return rows if may is None else rows.select(may)
+
+
+def best_of_units(statistics: Statistics, key: SortKey) -> tuple[NDArray[np.int8], IntArray, NDArray[np.bool_]]:
+    """Per unit the best (class, key) that it can hold, and whether a row of exactly that key surely exists in it.
+
+    Three kinds of unit, by NULLs: only, some, none. A unit whose bounds are unknown may hold the best of all.
+    """
+    count = len(statistics.row_count)
+    classes = np.full(count, VALUE)
+    keys = np.full(count, _INT64.min)
+    bounded = (statistics.flags & HAS_BOUNDS) != 0
+    has_nan = (statistics.flags & HAS_NAN) != 0
+    exact = np.zeros(count, np.bool_)
+    if statistics.min_prefix is not None and statistics.max_prefix is not None:
+        prefixes = statistics.max_prefix if key.descending else statistics.min_prefix
+        best = prefix_keys(Pool(np.arange(count + 1, dtype=np.int64) * 16, np.ascontiguousarray(prefixes).reshape(-1)))
+        keys[bounded] = (~best if key.descending else best)[bounded]
+    elif statistics.min is not None and statistics.max is not None:
+        best = ascending(statistics.max if key.descending else statistics.min)
+        if key.descending:
+            best = np.where(has_nan, _INT64.max, best)
+        else:
+            best = np.where(bounded | ~has_nan, best, _INT64.max)
+        known = bounded | has_nan
+        keys[known] = (~best if key.descending else best)[known]
+        exact = known.copy()
+    only_nulls = statistics.null_count == statistics.row_count
+    nulls_lead = only_nulls if null_class(key) != NULLS_FIRST else statistics.null_count > 0
+    classes[nulls_lead] = null_class(key)
+    keys[nulls_lead] = 0
+    exact[nulls_lead] = True
+    return classes, keys, exact

@@ -1,0 +1,292 @@
+"""Selection: what a scan's predicate leaves to read, decided before any page is touched.
+
+The conjuncts of a predicate are split by what answers them: tags by the device table (one decision per device), time bounds and TTL by
+the per-device time index and the page statistics, the rest by value statistics and then row by row. A ``Selection`` is one scan's
+share of a snapshot; operators ask it for row sets.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.evaluate import evaluate, normalize
+from tsdb.exec.kernels import ranges
+from tsdb.exec.kernels import runs as run_kernels
+from tsdb.exec.lane import FileLane, Lane, lanes_of
+from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts
+from tsdb.exec.rows import FileRows, RowSet
+from tsdb.exec.source import FileSource, IntArray, ScanSources, table_column
+from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, conjuncts
+from tsdb_format.encoding.search import search_sorted
+from tsdb_format.statistics import Statistics
+from tsdb_format.types import Role
+from tsdb_format.vector import BoolArray, Vector
+
+if TYPE_CHECKING:
+    from tsdb.catalog.device import DeviceTable
+    from tsdb.exec.stats import ScanStats
+    from tsdb.storage.snapshot import TableSnapshot
+
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+#: Rows that a scan hands on at a time: a few hundred kilobytes a column, so that a batch stays in the cache.
+BATCH_ROWS = 65_536
+#: Mean rows of a run from which a time bound is searched in the stored pages; shorter runs are cheaper to read whole.
+_SEARCHED_ROWS_MIN = 2_048
+#: Device decisions kept per device table: dashboards ask for the same few devices again and again.
+_DECISIONS_MAX = 64
+_NO_MASK = np.empty(0, np.bool_)
+
+_DECISIONS: WeakKeyDictionary[DeviceTable, OrderedDict[tuple[Predicate, ...], NDArray[np.bool_]]] = WeakKeyDictionary()
+
+
+class Selection:
+    """The rows of a table snapshot that satisfy a predicate."""
+
+    def __init__(self, table: TableSnapshot, predicate: Predicate | None, stats: ScanStats) -> None:
+        self.table = table
+        self.stats = stats
+        self.sources = ScanSources(table, stats)
+        self.time_low, self.time_high = INT64_MIN, INT64_MAX
+        self._tag_conjuncts: list[Predicate] = []
+        self.row_conjuncts: list[Predicate] = []
+        for part in conjuncts(None if predicate is None else normalize(predicate)):
+            self._place(part)
+        self._apply_ttl()
+        #: Device runs that were looked into, and whether every wanted row was, as far as the operator says so.
+        self.runs_read = 0
+        self.completed = False
+        self.row_conjuncts.sort(key=_cost)
+
+    def _place(self, part: Predicate) -> None:
+        schema = self.table.table.schema
+        names = columns_of(part)
+        if names and all(table_column(self.table, name).role in (Role.TAG, Role.ATTRIBUTE) for name in names):
+            self._tag_conjuncts.append(part)
+            return
+        if names == {schema.time.name}:
+            low, high, exact = _time_bounds(part)
+            self.time_low, self.time_high = max(self.time_low, low), min(self.time_high, high)
+            if exact:
+                return
+        self.row_conjuncts.append(part)
+
+    def _apply_ttl(self) -> None:
+        ttl_ns = self.table.table.options.ttl_ns
+        if ttl_ns is not None:
+            units = self.table.table.schema.time.type.units_per_second
+            oldest = -((ttl_ns - self.table.now_ns()) * units // 10**9)  # ceiling of (now − ttl) in the column's unit
+            self.time_low = max(self.time_low, oldest)
+
+    @property
+    def filters_rows(self) -> bool:
+        """Whether rows of a selected run may still be refused by their values."""
+        return bool(self.row_conjuncts)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can satisfy the predicate, whatever is stored."""
+        return self.time_low > self.time_high or (len(self.device_mask) > 0 and not self.device_mask.any())
+
+    @cached_property
+    def device_mask(self) -> BoolArray:
+        """The wanted table-wide devices; an empty array means all of them."""
+        if not self._tag_conjuncts:
+            return _NO_MASK
+        devices = self.table.devices
+        decisions = _DECISIONS.setdefault(devices, OrderedDict())
+        key = tuple(self._tag_conjuncts)
+        mask = decisions.get(key)
+        if mask is None:
+            held = {**devices.tags, **devices.attributes}
+            mask = np.ones(devices.count, np.bool_)
+            for part in self._tag_conjuncts:
+                mask &= evaluate(part, held.__getitem__, devices.count)
+            decisions[key] = mask
+            while len(decisions) > _DECISIONS_MAX:
+                decisions.popitem(last=False)
+        return mask
+
+    def lanes(self) -> list[Lane]:
+        """The lanes whose time range the selection meets."""
+        if self.is_empty:
+            return []
+        return [lane for lane in lanes_of(self.table) if not isinstance(lane, FileLane) or self.wants_file(lane.files[0])]
+
+    def wants_file(self, index: int) -> bool:
+        """Whether a file's whole time range meets the selection's; known without opening it."""
+        held = self.table.files[index]
+        return held.max_time >= self.time_low and held.min_time <= self.time_high
+
+    # ------------------------------------------------------------------------------------------------ runs and ranges
+
+    def runs(self, lane: Lane) -> tuple[IntArray, IntArray]:
+        """Row ranges (n, files) of the lane's wanted runs in tag order, cut to the time bounds where that pays."""
+        if isinstance(lane, FileLane) and lane.merged is None and len(self.device_mask) == 0 and self._covers(lane):
+            self.runs_read += len(lane.device)
+            return np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]], np.int64)
+        found = np.empty(len(lane.min_time), np.int64)
+        partial = np.empty(len(found), np.uint8)
+        count = run_kernels.within(lane.min_time, lane.max_time, lane.device, self.device_mask, self.time_low, self.time_high, found, partial)
+        found, cut = found[:count], partial[:count].view(np.bool_)
+        if lane.merged is not None:
+            clean = ~lane.merged[found]
+            found, cut = found[clean], cut[clean]
+        starts, stops = lane.bounds(found)
+        self.runs_read += int(np.count_nonzero(stops > starts))
+        if cut.any():
+            starts, stops = starts.copy(), stops.copy()
+            for column, index in enumerate(lane.files):
+                starts[cut, column], stops[cut, column] = self.cut(
+                    self.sources[index], starts[cut, column], stops[cut, column], self.time_low, self.time_high
+                )
+        return starts, stops
+
+    def _covers(self, lane: FileLane) -> bool:
+        held = self.table.files[lane.files[0]]
+        return self.time_low <= held.min_time and held.max_time <= self.time_high
+
+    def cut(self, source: FileSource, starts: IntArray, stops: IntArray, low: int, high: int) -> tuple[IntArray, IntArray]:
+        """The part of each run with low ≤ time ≤ high."""
+        if low > INT64_MIN:
+            starts = self._first_at_or_above(source, starts, stops, low, False)
+        if high < INT64_MAX:
+            stops = self._first_at_or_above(source, starts, stops, high, True)
+        return starts, stops
+
+    def _first_at_or_above(self, source: FileSource, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
+        """Per run (maybe empty) the first row with time ≥ key (> key), or its stop."""
+        some = starts < stops
+        first, last = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
+        if len(first) == 0:
+            return starts
+        found = starts.copy()
+        column = self.table.table.schema.time
+        if len(first) > 1 and int((last - first).sum()) < _SEARCHED_ROWS_MIN * len(first) and bool((last[:-1] <= first[1:]).all()):
+            within = np.empty(len(first), np.int64)
+            run_kernels.search(source.read(column, first, last).values, first, last, np.full(len(first), key), int(side_right), within)
+            found[some] = within
+            return found
+        name = source.stored_name(column)
+        assert name is not None
+        pages = source.file.statistics(name, "page")
+        run_kernels.narrow(first, last, source.rows_per_page, pages.min, pages.max, key, int(side_right))
+        found[some] = search_sorted(source.file.page_set(name), first, last, key, side_right)
+        source.touch(name, first, last)
+        return found
+
+    # ------------------------------------------------------------------------------------------------ rows
+
+    def page_verdicts(self, source: FileSource) -> Verdicts | None:
+        """What value statistics say about each page of a file; None where no conjunct could tell. For clean rows only."""
+        if not self.row_conjuncts:
+            return None
+
+        def of(name: str) -> Statistics | None:
+            column = table_column(self.table, name)
+            return None if column.role in (Role.TAG, Role.ATTRIBUTE) else source.statistics(column, "page")
+
+        return np.minimum.reduce([verdicts(part, of, source.file.page_count) for part in self.row_conjuncts])
+
+    def clip(self, source: FileSource, starts: IntArray, stops: IntArray, verdict: Verdicts | None) -> tuple[IntArray, IntArray]:
+        """Row ranges without the pages that cannot match."""
+        if verdict is None or not (verdict == CANNOT_MATCH).any():
+            return starts, stops
+        room = len(starts) + source.file.page_count
+        out_starts, out_stops = np.empty(room, np.int64), np.empty(room, np.int64)
+        count = ranges.clip(starts, stops, source.rows_per_page, verdict, out_starts, out_stops)
+        return out_starts[:count], out_stops[:count]
+
+    def filtered(self, rows: RowSet) -> RowSet:
+        """The rows whose values satisfy every remaining conjunct, each reading only what the ones before left."""
+        self.stats.add_rows(rows.stored_rows)
+        for part in self.row_conjuncts:
+            if rows.count == 0:
+                break
+            held: dict[str, Vector] = {}
+
+            def read(name: str, rows: RowSet = rows, held: dict[str, Vector] = held) -> Vector:
+                if name not in held:
+                    held[name] = rows.read(name)
+                return held[name]
+
+            rows = rows.select(evaluate(part, read, rows.count))
+        return rows
+
+    def row_sets(self) -> Iterator[RowSet]:
+        """All selected rows: file by file in tag and time order, then the merged ones; value filters not yet applied."""
+        for lane in self.lanes():
+            starts, stops = self.runs(lane)
+            if isinstance(lane, FileLane):
+                source = self.sources[lane.files[0]]
+                yield from self._file_row_sets(source, starts[:, 0], stops[:, 0])
+            else:
+                yield from self.lane_row_sets(lane, starts, stops)
+        self.completed = True
+
+    def _file_row_sets(self, source: FileSource, starts: IntArray, stops: IntArray) -> Iterator[FileRows]:
+        some = starts < stops
+        starts, stops = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
+        starts, stops = self.clip(source, starts, stops, self.page_verdicts(source))
+        for first, last in slices(starts, stops, BATCH_ROWS):
+            yield FileRows(source, first, last)
+
+    def lane_row_sets(self, lane: Lane, starts: IntArray, stops: IntArray, rows_max: int = BATCH_ROWS) -> Iterator[RowSet]:
+        """Row sets of whole runs, given as (n, files) ranges: as many as fit into ``rows_max`` rows, at least one."""
+        ends = np.cumsum((stops - starts).sum(axis=1))
+        at = 0
+        while at < len(ends):
+            before = ends[at - 1] if at else 0
+            until = max(at + 1, int(np.searchsorted(ends, before + rows_max, "right")))
+            rows = lane.rows(self.sources, starts[at:until], stops[at:until])
+            if rows.count:
+                yield rows
+            at = until
+
+
+def slices(starts: IntArray, stops: IntArray, rows_max: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Cut ranges into consecutive groups of at most ``rows_max`` rows, long ranges at multiples of it."""
+    room = len(starts) + int((stops - starts).sum()) // rows_max + len(starts) * 2
+    pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    count = ranges.split_by_page(starts, stops, rows_max, *pieces)
+    first, last = pieces[0][:count], pieces[1][:count]
+    ends = np.cumsum(last - first)
+    at = 0
+    while at < count:
+        before = ends[at - 1] if at else 0
+        until = max(at + 1, int(np.searchsorted(ends, before + rows_max, "right")))
+        yield first[at:until], last[at:until]
+        at = until
+
+
+def _cost(part: Predicate) -> int:
+    """Order of conjuncts: few and narrow columns first."""
+    return len(columns_of(part))
+
+
+def _time_bounds(part: Predicate) -> tuple[int, int, bool]:
+    """Inclusive bounds that a conjunct on the time column implies, and whether they say all that it says."""
+    match part:
+        case Compare(_, op, literal) if isinstance(literal, int):
+            match op:
+                case "=":
+                    return literal, literal, True
+                case "<":
+                    return INT64_MIN, literal - 1, True
+                case "<=":
+                    return INT64_MIN, literal, True
+                case ">":
+                    return literal + 1, INT64_MAX, True
+                case ">=":
+                    return literal, INT64_MAX, True
+        case InSet(_, literals) if literals:
+            wanted = [literal for literal in literals if isinstance(literal, int)]
+            return min(wanted), max(wanted), False
+    return INT64_MIN, INT64_MAX, False

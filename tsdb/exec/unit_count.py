@@ -1,0 +1,106 @@
+"""What became of every unit of a scan: the counters of EXPLAIN ANALYZE, computed from what was touched once somebody asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsdb.exec.kernels import ranges
+from tsdb.exec.lane import lanes_of
+from tsdb.exec.prune import CANNOT_MATCH
+from tsdb_format.encoding import PAGES_PER_CHUNK
+from tsdb_format.vector import BoolArray
+
+if TYPE_CHECKING:
+    from tsdb.exec.selection import Selection
+    from tsdb.storage.snapshot import OpenFile
+
+
+class UnitCount:
+    """Counts what became of every unit of a selection, level by level, once the scan is over."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.counts = selection.stats.counts
+
+    def finish(self) -> None:
+        """Fill in the totals and fates of all levels."""
+        selection, counts = self.selection, self.counts
+        read = {source.index: source.page_seen for source in selection.sources.opened()}
+        rows_read = counts["rows_read"]
+        for index, held in enumerate(selection.table.files):
+            if not selection.wants_file(index) or selection.is_empty:
+                self._count_unwanted(held)
+                continue
+            seen = read.get(index)
+            wanted, devices, rows = self._wanted(index)
+            pages = held.file.page_count
+            seen = np.zeros(pages, np.uint8) if seen is None else seen
+            self._count("pages", seen.view(np.bool_), wanted)
+            self._count("chunks", _any_by_chunk(seen.view(np.bool_)), _any_by_chunk(wanted))
+            for level in ("files", "resources"):
+                self._count(level, np.array([seen.any()]), np.array([wanted.any() and devices.any()]))
+            self._add("devices", len(devices), 0, int((~devices).sum()))
+            self._add("rows", held.row_count, 0, held.row_count - rows)
+        counts["rows_read"] = 0
+        for level, done in (("rows", rows_read), ("devices", selection.runs_read)):
+            known = counts[f"{level}_total"] - counts[f"{level}_pruned_by_filter"]
+            counts[f"{level}_read"] = min(done, known)
+            self._spare(level, known - counts[f"{level}_read"])
+
+    def _wanted(self, index: int) -> tuple[BoolArray, BoolArray, int]:
+        """Pages and devices of a file that the predicate alone would read, and an upper bound of their rows."""
+        selection = self.selection
+        file = selection.table.files[index]
+        resource = file.file.resource
+        devices = (resource.max_time >= selection.time_low) & (resource.min_time <= selection.time_high)
+        if len(selection.device_mask):
+            devices &= selection.device_mask[file.device_number]
+        chosen = np.flatnonzero(devices)
+        starts, stops = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
+        count = ranges.runs_of_devices(file.file.row_start, chosen, starts, stops)
+        source = selection.sources[index]
+        verdict = selection.page_verdicts(source)
+        time = source.statistics(selection.table.table.schema.time, "page")
+        assert time is not None and time.min is not None and time.max is not None
+        meets = (time.max >= selection.time_low) & (time.min <= selection.time_high)
+        pages = meets if verdict is None else meets & (verdict != CANNOT_MATCH)
+        merged = next((lane.merged for lane in lanes_of(selection.table) if lane.files == (index,)), None)
+        if verdict is not None and merged is not None:
+            pages = meets  # stored values of merged rows prove nothing
+        room = count + source.file.page_count
+        pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+        count = ranges.split_by_page(starts[:count], stops[:count], source.rows_per_page, *pieces)
+        kept = pages[pieces[2][:count]]
+        touched = np.zeros(source.file.page_count, np.bool_)
+        touched[pieces[2][:count][kept]] = True
+        return touched, devices, int((pieces[1][:count] - pieces[0][:count])[kept].sum())
+
+    def _count_unwanted(self, held: OpenFile) -> None:
+        file = held.file
+        for level, units in (("resources", 1), ("files", 1), ("chunks", file.chunk_count), ("pages", file.page_count)):
+            self._add(level, units, 0, units)
+        self._add("devices", file.device_count, 0, file.device_count)
+        self._add("rows", held.row_count, 0, held.row_count)
+
+    def _count(self, level: str, seen: BoolArray, wanted: BoolArray) -> None:
+        """Units read, and those neither wanted nor read."""
+        self._add(level, len(seen), int(seen.sum()), int((~wanted & ~seen).sum()))
+        self._spare(level, int((wanted & ~seen).sum()))
+
+    def _add(self, level: str, total: int, read: int, filtered: int) -> None:
+        self.counts[f"{level}_total"] += total
+        self.counts[f"{level}_read"] += read
+        self.counts[f"{level}_pruned_by_filter"] += filtered
+
+    def _spare(self, level: str, units: int) -> None:
+        """Units wanted at first and not read: the threshold's doing where there is one, else that of finer time bounds."""
+        if self.selection.stats.topk_first_threshold is not None:
+            self.counts[f"{level}_pruned_by_topk"] += units
+        elif self.selection.completed:
+            self.counts[f"{level}_pruned_by_filter"] += units
+
+
+def _any_by_chunk(pages: BoolArray) -> BoolArray:
+    return np.logical_or.reduceat(pages, np.arange(0, len(pages), PAGES_PER_CHUNK)) if len(pages) else pages
