@@ -49,8 +49,10 @@ def value_ranks(vector: Vector) -> IntArray:
         found: IntArray = ranks[codes]
         return found
     values, inverse = np.unique(vector.values, return_inverse=True)
-    inverse = inverse.astype(np.int64, copy=False)
-    return inverse if vector.validity is None else np.where(vector.validity, inverse, len(values))
+    numbers: IntArray = inverse.astype(np.int64, copy=False)
+    if vector.validity is not None:
+        numbers[~vector.validity] = len(values)
+    return numbers
 
 
 def tag_ranks(tags: Sequence[Vector], count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import errno
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.table import Table
+from tsdb.storage.manifest import FileEntry
+from tsdb_format.errors import Corruption
 from tsdb_format.reader import TsFile
 
 
@@ -20,22 +25,84 @@ class OpenFile:
     and are known without opening it. ``file`` and ``device_number`` (file device → table-wide number) raise Corruption or NotFound.
     """
 
-    name: str
-    row_count: int
-    min_time: int
-    max_time: int
-    min_sequence: int
-    max_sequence: int
+    def __init__(self, root: Path, entry: FileEntry, devices: Callable[[], DeviceTable]) -> None:
+        """``devices`` gives a version of the device table that knows this file's devices."""
+        self.name = entry.name
+        self.path = str(root / entry.name)
+        self.row_count = entry.rows
+        self.min_time = entry.min_time
+        self.max_time = entry.max_time
+        self.min_sequence = entry.min_sequence
+        self.max_sequence = entry.max_sequence
+        self._devices = devices
+        self._lock = threading.Lock()
+        self._file: TsFile | None = None
+        self._device_number: NDArray[np.int32] | None = None
+
+    def __repr__(self) -> str:
+        return f"OpenFile({self.name!r}, rows={self.row_count})"
 
     @property
     def file(self) -> TsFile:
         """The open file."""
-        raise NotImplementedError
+        opened = self._file
+        if opened is None:
+            with self._lock:
+                if self._file is None:
+                    self._file = self._open()
+                opened = self._file
+        return opened
 
     @property
     def device_number(self) -> NDArray[np.int32]:
         """Table-wide number of each of the file's devices."""
-        raise NotImplementedError
+        numbers = self._device_number
+        if numbers is None:
+            numbers = self._device_number = self._resolve()
+        return numbers
+
+    def _open(self) -> TsFile:
+        try:
+            opened = TsFile(self.path)
+        except OSError as error:
+            if error.errno != errno.EMFILE or not raise_file_limit():
+                raise
+            opened = TsFile(self.path)
+        if opened.row_count != self.row_count:
+            raise Corruption(f"the manifest expects {self.row_count:,} rows, not {opened.row_count:,}", path=self.path, offset=0)
+        return opened
+
+    def _resolve(self) -> NDArray[np.int32]:
+        file, devices = self.file, self._devices()
+        numbers = file.resource.device_number
+        if numbers is not None and len(numbers) == file.device_count and numbers.min() >= 0 and numbers.max() < devices.count:
+            return numbers
+        if not devices.schema.tags:
+            return np.zeros(file.device_count, np.int32)
+        numbers = devices.find(file.device_tags, file.device_count)
+        if len(numbers) and int(numbers.min()) < 0:
+            raise Corruption("the file has a device that the table does not know", path=self.path, offset=0)
+        return numbers
+
+
+def raise_file_limit() -> bool:
+    """Allow this process all the open files the system grants (Python keeps mapped files open); whether that is more."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return False
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return True
+
+
+class Pin:
+    """Alive as long as a snapshot or one of its tables is: the files of the tables it names are not deleted before."""
+
+    __slots__ = ("__weakref__", "folders")
+
+    def __init__(self, folders: frozenset[str]) -> None:
+        self.folders = folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +114,7 @@ class TableSnapshot:
     devices: DeviceTable
     sequence: int
     now_ns: Callable[[], int]
+    pin: Pin | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,3 +124,34 @@ class Snapshot:
     version: int
     sequence: int
     tables: Mapping[str, TableSnapshot]
+    pin: Pin | None = None
+
+
+class LazyTables(Mapping[str, TableSnapshot]):
+    """Table snapshots by name, each made on first access."""
+
+    def __init__(self, names: tuple[str, ...], make: Callable[[str], TableSnapshot]) -> None:
+        self._names = dict.fromkeys(names)
+        self._make = make
+        self._made: dict[str, TableSnapshot] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> TableSnapshot:
+        made = self._made.get(name)
+        if made is None:
+            if name not in self._names:
+                raise KeyError(name)
+            with self._lock:
+                made = self._made.get(name)
+                if made is None:
+                    made = self._made[name] = self._make(name)
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,244 @@
+"""The manifest: one JSON document per database version that names everything a database consists of.
+
+``manifest/<version>.json`` is a line of JSON and a line with its checksum, written whole and never changed; ``CURRENT`` holds the
+name of the newest. A commit is the renaming of CURRENT: before it the new version does not exist, after it the old one is history.
+Names inside are relative to the database directory. A damaged manifest that CURRENT names is an error, never silently replaced by
+an older one, since that would undo commits; only where CURRENT itself is missing or unreadable, the highest sound manifest is
+taken: everything it names was durable before it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from tsdb.catalog.table import Table
+from tsdb_format.disk import NewFile
+from tsdb_format.errors import Corruption, InvalidInput, NotFound, UnsupportedFormat
+
+#: Version of the document's layout; newer ones are refused.
+FORMAT = 1
+CURRENT_NAME = "CURRENT"
+FOLDER = "manifest"
+_NAME = re.compile(r"manifest/(\d{10})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One data file: its name, and what is known of it without opening it. Times are in the time column's unit."""
+
+    name: str
+    rows: int
+    devices: int
+    bytes: int
+    min_time: int
+    max_time: int
+    min_sequence: int
+    max_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """How far an outside file was ingested. ``head`` and ``tail`` are checksums of its first and last bytes at that time."""
+
+    path: str
+    bytes: int
+    modified_ns: int
+    head: str
+    tail: str
+    rows: int
+    rejected: int
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A table with its files, in order of ``max_sequence``."""
+
+    table: Table
+    files: tuple[FileEntry, ...] = ()
+    device_file: str | None = None
+    sources: dict[str, SourceEntry] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as plain JSON values."""
+        return {
+            "table": self.table.to_json(),
+            "device_file": self.device_file,
+            "files": [[getattr(file, name) for name in FileEntry.__slots__] for file in self.files],
+            "sources": [[getattr(source, name) for name in SourceEntry.__slots__] for source in self.sources.values()],
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> TableEntry:
+        """The inverse of ``to_json``."""
+        sources = [SourceEntry(*values) for values in document["sources"]]
+        files = tuple(FileEntry(*values) for values in document["files"])
+        return cls(Table.from_json(document["table"]), files, document["device_file"], {source.path: source for source in sources})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One version of the database. ``sequence`` is the last data commit's number; ``next_*`` are never used twice."""
+
+    version: int = 0
+    sequence: int = 0
+    next_table: int = 1
+    next_file: int = 1
+    tables: dict[str, TableEntry] = field(default_factory=dict)
+
+    def with_table(self, entry: TableEntry) -> Manifest:
+        """The manifest with that table added or replaced."""
+        return replace(self, tables={**self.tables, entry.table.name: entry})
+
+    def without_table(self, name: str) -> Manifest:
+        """The manifest with that table left out."""
+        return replace(self, tables={key: entry for key, entry in self.tables.items() if key != name})
+
+    @property
+    def name(self) -> str:
+        """The manifest's own file name."""
+        return f"{FOLDER}/{self.version:010}.json"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every data and device file that the version consists of."""
+        entries = self.tables.values()
+        devices = {entry.device_file for entry in entries if entry.device_file is not None}
+        return frozenset(devices.union(file.name for entry in entries for file in entry.files))
+
+
+def save(root: Path, manifest: Manifest) -> None:
+    """Commit: after this the version is what everybody sees, and survives a crash."""
+    document = {
+        "format": FORMAT,
+        "version": manifest.version,
+        "sequence": manifest.sequence,
+        "next_table": manifest.next_table,
+        "next_file": manifest.next_file,
+        "tables": [entry.to_json() for entry in manifest.tables.values()],
+    }
+    write_whole(root / manifest.name, sealed(json.dumps(document, separators=(",", ":"), ensure_ascii=False)))
+    write_whole(root / CURRENT_NAME, sealed(manifest.name))
+
+
+def load(root: Path) -> Manifest:
+    """The version that CURRENT names. Raises NotFound, Corruption, UnsupportedFormat."""
+    for _ in range(64):  # a reader may be overtaken by commits that remove the version it was about to read
+        name = current_name(root)
+        if name is None:
+            return _highest(root)
+        try:
+            return read(root, name)
+        except NotFound:
+            if current_name(root) == name:
+                raise Corruption("the manifest that CURRENT names is missing", path=str(root / name), offset=0) from None
+    raise Corruption("CURRENT keeps naming manifests that do not exist", path=str(root / CURRENT_NAME), offset=0)
+
+
+def current_name(root: Path) -> str | None:
+    """What CURRENT says, or None where it is missing or damaged."""
+    try:
+        body = unsealed((root / CURRENT_NAME).read_bytes())
+    except OSError:
+        return None
+    return body if body is not None and _NAME.fullmatch(body) else None
+
+
+def read(root: Path, name: str) -> Manifest:
+    """One version. Raises NotFound, Corruption, UnsupportedFormat."""
+    path = root / name
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"no manifest {path}") from None
+    body = unsealed(raw)
+    if body is None:
+        raise Corruption("the manifest's checksum does not match", path=str(path), offset=0)
+    try:
+        document = json.loads(body)
+        if document["format"] > FORMAT:
+            raise UnsupportedFormat(f"{path} has manifest format {document['format']}; this build reads 1 to {FORMAT}")
+        entries = [TableEntry.from_json(entry) for entry in document["tables"]]
+        version, sequence = int(document["version"]), int(document["sequence"])
+        next_table, next_file = int(document["next_table"]), int(document["next_file"])
+    except InvalidInput as error:  # a type or option of a later build
+        raise UnsupportedFormat(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, LookupError) as error:
+        raise Corruption(f"the manifest is malformed: {error}", path=str(path), offset=0) from None
+    return Manifest(version, sequence, next_table, next_file, {entry.table.name: entry for entry in entries})
+
+
+def versions(root: Path) -> list[str]:
+    """Names of the manifests in the directory, the newest first."""
+    found = (f"{FOLDER}/{name}" for name in os.listdir(root / FOLDER)) if (root / FOLDER).is_dir() else iter(())
+    return sorted((name for name in found if _NAME.fullmatch(name)), reverse=True)
+
+
+def _highest(root: Path) -> Manifest:
+    """The newest sound version; raises NotFound where there is no manifest at all, Corruption where none is sound."""
+    first: Corruption | None = None
+    for name in versions(root):
+        try:
+            return read(root, name)
+        except Corruption as error:
+            first = first or error
+    if first is not None:
+        raise first
+    raise NotFound(f"{root} holds no database: it has no {CURRENT_NAME} and no manifest")
+
+
+def sealed(body: str) -> bytes:
+    """One line of text and the line of its checksum."""
+    raw = body.encode()
+    return raw + b"\nxxh3 " + xxhash.xxh3_64_hexdigest(raw).encode() + b"\n"
+
+
+def unsealed(raw: bytes) -> str | None:
+    """The text that was sealed, or None where a byte of it changed."""
+    body, _, seal = raw.partition(b"\nxxh3 ")
+    if seal != xxhash.xxh3_64_hexdigest(body).encode() + b"\n":
+        return None
+    return body.decode()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a small file so that it is there entirely or not at all, durably."""
+    with NewFile(str(path)) as file:
+        file.write(data)
+        file.commit()
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the name that was probably meant, or an empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(name.lower(), [each.lower() for each in known], n=1)
+    found = [each for each in known if close and each.lower() == close[0]]
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def require(manifest: Manifest, name: str) -> TableEntry:
+    """The entry of a table, by its exact name or, failing that, whatever the case. Raises NotFound."""
+    entry = manifest.tables.get(name)
+    if entry is not None:
+        return entry
+    for known, candidate in manifest.tables.items():
+        if known.lower() == name.lower():
+            return candidate
+    raise NotFound(f"no table {name!r}{nearest(name, manifest.tables)}")
+
+
+def check_name(manifest: Manifest, name: str) -> None:
+    """Refuse a table name that is empty, over-long, unprintable or taken."""
+    if not name or len(name.encode()) > 255 or not name.isprintable():
+        raise InvalidInput(f"a table cannot be named {name!r}")
+    if any(known.lower() == name.lower() for known in manifest.tables):
+        raise InvalidInput(f"there is a table {name!r} already")
