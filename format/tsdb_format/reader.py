@@ -141,14 +141,14 @@ class TsFile:
         return found
 
     def statistics(self, name: str, level: str) -> Statistics:
-        """Statistics of a stored column per unit of a level: 'page', 'chunk' or 'file'."""
+        """Statistics of a stored column per unit of a level: 'page', 'chunk' or 'file'; 'all' for the units as stored."""
         found = self._statistics.get((name, level))
         if found is None:
-            whole = self._statistics.get((name, ""))
-            if whole is None:
-                whole = self._statistics[name, ""] = self._load_statistics(self._stored(name))
-            units = statistics.level_units(level, self.page_count, self.chunk_count)
-            found = self._statistics[name, level] = whole.take(units)
+            if level == "all":
+                found = self._load_statistics(self._stored(name))
+            else:
+                found = self.statistics(name, "all").take(statistics.level_units(level, self.page_count, self.chunk_count))
+            self._statistics[name, level] = found
         return found
 
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:

@@ -70,6 +70,7 @@ def append_sections(file: NewFile, magic: bytes, arrays: Mapping[str, NDArray[An
     file.align(ALIGNMENT)
     names = "\n".join(arrays).encode()
     text = json.dumps(attributes, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(PREFIX.size + entries.nbytes + len(names) + len(text)) % ALIGNMENT)  # a file is whole 8-byte words
     directory = PREFIX.pack(len(arrays), len(names), len(text), 0) + entries.tobytes() + names + text
     digest = checksum(directory)
     fields = struct.pack("<QQQ", file.position, len(directory), digest)
@@ -180,7 +181,7 @@ class Container:
     def _check_tail(self, magic: bytes) -> tuple[int, int]:
         start = len(self.buffer) - TAIL.size
         offset, size, self.digest, digest, found = TAIL.unpack_from(self.buffer.data, start)
-        if found != magic or checksum(self.buffer[start : start + 24]) != digest:
+        if len(self.buffer) % ALIGNMENT or found != magic or checksum(self.buffer[start : start + 24]) != digest:
             raise self.corrupt("the tail is missing or damaged: the file was cut, or not finished", start)
         if offset < HEADER.size or offset + size != start or size < PREFIX.size:
             raise self.corrupt("the tail points outside of the file", start)
