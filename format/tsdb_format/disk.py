@@ -6,8 +6,10 @@ new one, and a left-over ``.tmp`` is rubbish that nobody reads.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import resource
 from pathlib import Path
 from types import TracebackType
 
@@ -29,9 +31,17 @@ def map_file(path: str) -> ByteArray:
     The mapping lives as long as an array that views it. Raises NotFound.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _map(path)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(f"no file {path}") from None
+    except OSError as error:
+        if error.errno != errno.EMFILE or not _raise_file_limit():
+            raise
+        return _map(path)
+
+
+def _map(path: str) -> ByteArray:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(handle).st_size
         if size == 0:
@@ -40,6 +50,15 @@ def map_file(path: str) -> ByteArray:
         return np.frombuffer(mmap.mmap(handle, size, flags=flags, prot=access), np.uint8)
     finally:
         os.close(handle)
+
+
+def _raise_file_limit() -> bool:
+    """Allow this process all the open files the system grants, since Python keeps mapped files open; whether that is more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return False
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return True
 
 
 def sync_directory(path: str) -> None:

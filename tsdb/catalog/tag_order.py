@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels.numbering import words_at
-from tsdb_format.vector import IntArray, Pool, Vector
+from tsdb_format.vector import BoolArray, IntArray, Pool, Vector
 
 
 def sort_strings(pool: Pool) -> IntArray:
@@ -31,10 +31,10 @@ def sort_strings(pool: Pool) -> IntArray:
         by = np.lexsort((ends, words, group))
         order[places] = rows[by]
         words, ends, group = words[by], ends[by], group[by]
-        same = np.zeros(len(rows) + 1, np.bool_)
+        same: BoolArray = np.zeros(len(rows) + 1, np.bool_)
         same[1:-1] = (group[1:] == group[:-1]) & (words[1:] == words[:-1]) & (ends[1:] == ends[:-1])
-        tied = same[:-1] | same[1:]
-        places, group = places[tied], np.cumsum(~same[:-1])[tied]
+        tied = np.flatnonzero(same[:-1] | same[1:])
+        places, group = places[tied], np.cumsum(~same[:-1], dtype=np.int64)[tied]
         depth += 1
     return order
 

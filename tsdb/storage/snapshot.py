@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,12 +61,7 @@ class OpenFile:
         return numbers
 
     def _open(self) -> TsFile:
-        try:
-            opened = TsFile(self.path)
-        except OSError as error:
-            if error.errno != errno.EMFILE or not raise_file_limit():
-                raise
-            opened = TsFile(self.path)
+        opened = TsFile(self.path)
         if opened.row_count != self.row_count:
             raise Corruption(f"the manifest expects {self.row_count:,} rows, not {opened.row_count:,}", path=self.path, offset=0)
         return opened
@@ -83,17 +77,6 @@ class OpenFile:
         if len(numbers) and int(numbers.min()) < 0:
             raise Corruption("the file has a device that the table does not know", path=self.path, offset=0)
         return numbers
-
-
-def raise_file_limit() -> bool:
-    """Allow this process all the open files the system grants (Python keeps mapped files open); whether that is more."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
-        return False
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return True
 
 
 class Pin:
