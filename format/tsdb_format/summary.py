@@ -165,7 +165,8 @@ class FloatSummary:
         count = -(-len(rows) // self.rows_per_page)
         validity = _ALL_VALID if rows.validity is None else np.ascontiguousarray(rows.validity)
         outputs = [row[first_page : first_page + count] for part in (self.counts, self.pages) for row in part]
-        kernels.float_units(np.ascontiguousarray(rows.values, np.float64), validity, self.rows_per_page, *outputs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            kernels.float_units(np.ascontiguousarray(rows.values, np.float64), validity, self.rows_per_page, *outputs)
 
     def statistics(self, page_rows: int, pages_per_chunk: int, row_count: int) -> Statistics:
         """Statistics of all units."""
