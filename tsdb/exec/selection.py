@@ -169,7 +169,8 @@ class Selection:
             return starts
         found = starts.copy()
         column = self.table.table.schema.time
-        if len(first) > 1 and int((last - first).sum()) < _SEARCHED_ROWS_MIN * len(first) and bool((last[:-1] <= first[1:]).all()):
+        short = min(_SEARCHED_ROWS_MIN, 2 * source.rows_per_page)
+        if len(first) > 1 and int((last - first).sum()) < short * len(first):
             within = np.empty(len(first), np.int64)
             run_kernels.search(source.read(column, first, last).values, first, last, np.full(len(first), key), int(side_right), within)
             found[some] = within
@@ -178,8 +179,9 @@ class Selection:
         assert name is not None
         pages = source.file.statistics(name, "page")
         run_kernels.narrow(first, last, source.rows_per_page, pages.min, pages.max, key, int(side_right))
-        found[some] = search_sorted(source.file.page_set(name), first, last, key, side_right)
-        source.touch(name, first, last)
+        at = found[some] = search_sorted(source.file.page_set(name), first, last, key, side_right)
+        inspected = np.clip(at, first, last - 1)  # the search ends in the block of this row
+        source.touch(name, inspected, inspected + 1)
         return found
 
     # ------------------------------------------------------------------------------------------------ rows

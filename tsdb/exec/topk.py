@@ -29,6 +29,8 @@ _FIRST_RUNS = 8
 _RUNS_MAX = 4_096
 #: Newest rows of a run read at first when values must be filtered; four times as many with every return to the run.
 _FIRST_PIECE = 1_024
+#: Rows at a run's better end up to which reading them is cheaper than searching for the threshold first.
+_UNSEARCHED_ROWS = 64
 #: Rows that one step may read, whatever the number of runs.
 _STEP_ROWS = 1_048_576
 _EMPTY = np.empty(0, np.int64)
@@ -152,7 +154,7 @@ class RunScan:
                 topk_filter.offer(witness, "statistics")
         queues = self._queues(lanes)
         pending: list[_Pending] = []
-        wanted = _FIRST_RUNS
+        wanted = _FIRST_RUNS if self.time_leads else 1  # the first tag value's runs may be all it takes
         for queue in queues:
             queue.pull(topk_filter.threshold, 0, INT64_MIN)
         while True:
@@ -247,7 +249,7 @@ class RunScan:
         if len(starts) == 0:
             return None
         threshold = self.candidates.filter.threshold
-        if self.time_leads and threshold is not None:
+        if self.time_leads and threshold is not None and not (self.capped and step.piece_rows <= _UNSEARCHED_ROWS):
             low, high = (~threshold.key, INT64_MAX) if self.descending else (INT64_MIN, threshold.key)
             starts, stops = self._cut(lane, starts, stops, np.ones(len(starts), np.bool_), low, high)
         rest = None
