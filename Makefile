@@ -12,15 +12,17 @@ PIP := PYTHONWARNINGS=ignore .venv/bin/python -m pip -qq
 FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	"$$name" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$name"; break; }; done
 
+KERNELS := $(wildcard format/tsdb_format/kernels/*.py tsdb/exec/kernels/*.py)
+
 .PHONY: help demo test lint types format bench peers warm wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
 
-demo: .venv/installed ## a guided tour on data recorded and generated here: newest rows, and what was not read
+demo: .venv/installed .venv/kernels ## a guided tour on data recorded and generated here: newest rows, and what was not read
 	@$(BIN)/python examples/demo.py
 
-test: .venv/installed-dev ## all tests
+test: .venv/installed-dev .venv/kernels ## all tests
 	@$(BIN)/python -m pytest
 
 lint: .venv/installed-dev ## style: ruff's rules and its formatting
@@ -34,10 +36,10 @@ format: .venv/installed-dev ## apply ruff's fixes and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: .venv/installed-dev ## micro-benchmarks of the kernels, scans and TopK
+bench: .venv/installed-dev .venv/kernels ## micro-benchmarks of the kernels, scans and TopK
 	@$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds --benchmark-sort=name
 
-peers: .venv/installed ## the same questions on tsdb and DuckDB, as ratios (FLEET=A|B|C ROWS=10000000 ARGS=--aligned)
+peers: .venv/installed .venv/kernels ## the same questions on tsdb and DuckDB, as ratios (FLEET=A|B|C ROWS=10000000 ARGS=--aligned)
 	@$(BIN)/python -m benchmarks.peers --fleet $(or $(FLEET),A) --rows $(or $(ROWS),10000000) $(ARGS)
 
 warm: .venv/installed ## compile all kernels, ahead of time where there is a C compiler
@@ -67,3 +69,9 @@ clean: ## remove .venv and everything that was built
 	@echo "Installing tsdb and its development tools into .venv"
 	@$(PIP) install --editable '.[dev]'
 	@touch .venv/installed $@
+
+# Compiled again when a kernel's source changes; where there is no C compiler this fills numba's cache instead.
+.venv/kernels: $(KERNELS) pyproject.toml | .venv/installed
+	@echo "Compiling the kernels"
+	@$(BIN)/tsdb warm --ahead-of-time
+	@touch $@

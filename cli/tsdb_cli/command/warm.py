@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from tsdb_cli import failure, terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command(short_help="Compile all kernels now, so that no query waits for it.")
@@ -29,8 +28,10 @@ def command(ahead_of_time: bool, target_cpu: str) -> int:
     if ahead_of_time:
         built = _build(target_cpu)
         if built:
-            names = ", ".join(f"{path.name} ({terminal.bytes_text(path.stat().st_size)})" for path in built)
-            terminal.note(f"built {names} in {terminal.seconds_text(time.perf_counter() - started)}")
+            size = terminal.bytes_text(sum(path.stat().st_size for path in built))
+            terminal.note(
+                f"compiled the kernels ahead of time: {len(built)} extension modules, {size}, in {terminal.seconds_text(time.perf_counter() - started)}"
+            )
             return failure.DONE
     count = _compile()
     terminal.note(f"compiled {count} kernels into numba's cache in {terminal.seconds_text(time.perf_counter() - started)}")
@@ -38,14 +39,26 @@ def command(ahead_of_time: bool, target_cpu: str) -> int:
 
 
 def _build(target_cpu: str) -> list[Path]:
-    """The extensions, or an empty list and a note where this machine cannot make them."""
-    from tsdb_format.kernels import build
+    """The extensions, each built by its own process; an empty list and a note where this machine cannot make them."""
+    from tsdb_format.kernels.build import PACKAGES
 
-    try:
-        return [path for path in (build.build(package, target_cpu) for package in build.PACKAGES) if path is not None]
-    except Exception as problem:  # noqa: BLE001  compilers fail in their own ways, and numba's cache serves as well
-        terminal.note(f"not compiled ahead of time: {failure.describe(problem)}")
-        return []
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tsdb_format.kernels.build", package, target_cpu],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for package in PACKAGES
+    ]  # fmt: skip
+    built: list[Path] = []
+    for process in running:
+        out, err = process.communicate()
+        if process.returncode == 0:
+            built += [Path(line) for line in out.splitlines()[-1:] if line]
+        else:
+            reason = [line for line in err.splitlines() if line.strip()][-1:] or ["it was stopped"]
+            terminal.note(f"not compiled ahead of time: {reason[0].strip()}")
+    return built if len(built) == len(PACKAGES) else []
 
 
 def _compile() -> int:

@@ -1,13 +1,15 @@
 """Compile every kernel of a package ahead of time into its ``_compiled`` extension.
 
-Run by the wheel's build hook and by ``tsdb warm --ahead-of-time``; needs numba, setuptools and a C compiler. The extension loads
-in about a millisecond and imports no numba. Its stamp names the sources, so that a stale build is never used.
+Run by the wheel's build hook and by ``tsdb warm --ahead-of-time``, which runs ``python -m tsdb_format.kernels.build PACKAGE CPU``
+for all packages at once; needs numba, setuptools and a C compiler. The extension loads in about a millisecond and imports no
+numba. Its stamp names the sources, so that a stale build is never used.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 import warnings
 from pathlib import Path
 
@@ -59,3 +61,7 @@ def build(package: str, target_cpu: str = "host") -> Path | None:
             pycc_compiler.Flags = plain_flags
     stamp.write_text(registry.fingerprint(folder))
     return folder / extension.output_file
+
+
+if __name__ == "__main__":
+    print(build(*sys.argv[1:]) or "")

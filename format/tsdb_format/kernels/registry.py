@@ -44,7 +44,7 @@ MODE = os.environ.get("TSDB_KERNELS", "auto")
 class Kernel:
     """A declared kernel: callable, and resolved to machine code by the first call."""
 
-    __slots__ = ("_run", "module", "name", "py_func", "signature")
+    __slots__ = ("_jitted", "_run", "module", "name", "py_func", "signature")
 
     def __init__(self, py_func: Callable[..., Any], signature: str) -> None:
         self.py_func = py_func
@@ -52,6 +52,7 @@ class Kernel:
         self.module = py_func.__module__
         self.name = py_func.__name__
         self._run: Callable[..., Any] = self._first_call
+        self._jitted: dict[bool, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
         return self._run(*args)
@@ -79,13 +80,14 @@ class Kernel:
         return f"{self.module.rpartition('.')[2]}__{self.name}"
 
     def jit(self, *, cache: bool) -> Callable[..., Any]:
-        """Compile with numba for exactly the declared signature."""
+        """Compile with numba for exactly the declared signature; once, however many kernels call this one."""
         import numba
 
-        if cache:
-            _drop_stale_cache(self.module.rpartition(".")[0])
-        compiled: Callable[..., Any] = numba.njit(numba_signature(self.signature), cache=cache, nogil=True)(self.linked(cache))
-        return compiled
+        if cache not in self._jitted:
+            if cache:
+                _drop_stale_cache(self.module.rpartition(".")[0])
+            self._jitted[cache] = numba.njit(numba_signature(self.signature), cache=cache, nogil=True)(self.linked(cache))
+        return self._jitted[cache]
 
     def linked(self, cache: bool = False) -> Callable[..., Any]:
         """The plain function with the kernels it calls replaced by numba dispatchers."""
