@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -29,9 +30,8 @@ def command(ahead_of_time: bool, target_cpu: str) -> int:
         built = _build(target_cpu)
         if built:
             size = terminal.bytes_text(sum(path.stat().st_size for path in built))
-            terminal.note(
-                f"compiled the kernels ahead of time: {len(built)} extension modules, {size}, in {terminal.seconds_text(time.perf_counter() - started)}"
-            )
+            taken = terminal.seconds_text(time.perf_counter() - started)
+            terminal.note(f"compiled the kernels ahead of time: {len(built)} extension modules, {size}, in {taken}")
             return failure.DONE
     count = _compile()
     terminal.note(f"compiled {count} kernels into numba's cache in {terminal.seconds_text(time.perf_counter() - started)}")
@@ -51,14 +51,17 @@ def _build(target_cpu: str) -> list[Path]:
         for package in PACKAGES
     ]  # fmt: skip
     built: list[Path] = []
+    reasons: set[str] = set()
     for process in running:
         out, err = process.communicate()
         if process.returncode == 0:
             built += [Path(line) for line in out.splitlines()[-1:] if line]
         else:
-            reason = [line for line in err.splitlines() if line.strip()][-1:] or ["it was stopped"]
-            terminal.note(f"not compiled ahead of time: {reason[0].strip()}")
-    return built if len(built) == len(PACKAGES) else []
+            said = [line for line in err.splitlines() if re.match(r"[\w.]+(Error|Exception): ", line)]
+            reasons.add(said[-1] if said else "the compiler was stopped")
+    for reason in sorted(reasons):
+        terminal.note(f"not compiled ahead of time: {reason}")
+    return [] if reasons else built
 
 
 def _compile() -> int:
