@@ -58,7 +58,8 @@ def _build(target_cpu: str) -> list[Path]:
             built += [Path(line) for line in out.splitlines()[-1:] if line]
         else:
             said = [line for line in err.splitlines() if re.match(r"[\w.]+(Error|Exception): ", line)]
-            reasons.add(said[-1] if said else "the compiler was stopped")
+            last = said[-1] if said else "the compiler was stopped"
+            reasons.add("there is no C compiler" if "AOT function without the compiler" in last else last)
     for reason in sorted(reasons):
         terminal.note(f"not compiled ahead of time: {reason}")
     return [] if reasons else built
