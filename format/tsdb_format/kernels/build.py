@@ -28,13 +28,14 @@ def load(package: str) -> list[registry.Kernel]:
     return [kernel for kernel in registry.KERNELS.values() if kernel.module.rpartition(".")[0] == package]
 
 
-def build(package: str, target_cpu: str = "host") -> Path | None:
-    """Build ``package``'s extension beside its sources and return its path; None where the package declares no kernel."""
+def build(package: str, target_cpu: str = "host", folder: str | Path | None = None) -> Path | None:
+    """Build ``package``'s extension into ``folder`` (default: beside its sources) and return its path; None without kernels."""
     kernels = load(package)
     if not kernels:
         return None
     module = importlib.import_module(package)
-    folder = Path(module.__path__[0])
+    sources = Path(module.__path__[0])
+    folder = Path(folder or sources)
     stamp = folder / "_compiled.stamp"
     stamp.unlink(missing_ok=True)  # whatever happens to the extension from here on, only a complete one gets a stamp
     with warnings.catch_warnings():
@@ -59,7 +60,7 @@ def build(package: str, target_cpu: str = "host") -> Path | None:
             extension.compile()
         finally:
             pycc_compiler.Flags = plain_flags
-    stamp.write_text(registry.fingerprint(folder))
+    stamp.write_text(registry.fingerprint(sources))
     return folder / extension.output_file
 
 
