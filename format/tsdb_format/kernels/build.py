@@ -61,7 +61,7 @@ def build(package: str, target_cpu: str = "host", folder: str | Path | None = No
         finally:
             pycc_compiler.Flags = plain_flags
     stamp.write_text(registry.fingerprint(sources))
-    return folder / extension.output_file
+    return folder / str(extension.output_file)
 
 
 if __name__ == "__main__":
