@@ -1,0 +1,67 @@
+"""Kernels compiled ahead of time: used when they were built from exactly these sources, and never otherwise."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from support.command import ROOT, environment
+
+KERNEL = '''"""Kernels for a test."""
+
+from tsdb_format.kernels.registry import kernel
+
+
+@kernel("(i64[in], i64) -> i64")
+def total(values, factor):
+    """Sum of ``values`` times ``factor``."""
+    found = 0
+    for value in values:
+        found += value
+    return found * factor
+'''
+ASK = """
+import numpy as np
+from tiny.kernels.adding import total
+function = total.resolve()
+print(type(function).__name__, function(np.arange(5), 3))
+"""
+
+
+def _python(program: str, folder: Path, **variables: str) -> str:
+    paths = environment(**variables)
+    paths["PYTHONPATH"] += f":{folder}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=paths, check=True)
+    return done.stdout.strip()
+
+
+def test_a_compiled_kernel_is_used_until_its_source_changes(tmp_path: Path) -> None:
+    package = tmp_path / "tiny" / "kernels"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text("")
+    (package / "adding.py").write_text(KERNEL)
+    assert _python(ASK, tmp_path) == "CPUDispatcher 30"
+    build = "from tsdb_format.kernels.build import build\nprint(build('tiny.kernels').name)"
+    if shutil.which("cc") is None and shutil.which("gcc") is None:
+        return  # nothing can be compiled here, and numba ran it
+    assert _python(build, tmp_path).startswith("_compiled.")
+    compiled = _python(ASK, tmp_path)
+    assert compiled == "builtin_function_or_method 30"
+    assert _python(ASK, tmp_path, TSDB_KERNELS="jit") == "CPUDispatcher 30"
+    assert _python(ASK, tmp_path, TSDB_KERNELS="python") == "function 30"
+    assert _python(ASK + "import sys\nprint('numba' in sys.modules)", tmp_path).endswith("False")
+
+    (package / "adding.py").write_text(KERNEL.replace("found * factor", "found * factor + 1"))
+    assert _python(ASK, tmp_path) == "CPUDispatcher 31"
+    (package / "adding.py").write_text(KERNEL)
+    assert _python(ASK, tmp_path) == compiled
+    (package / "_compiled.stamp").unlink()
+    assert _python(ASK, tmp_path) == "CPUDispatcher 30"
+
+
+def test_git_and_pure_wheels_ignore_what_was_compiled() -> None:
+    patterns = (ROOT / ".gitignore").read_text().splitlines()
+    assert {"*.so", "_compiled.stamp", "__pycache__/"} <= set(patterns)
