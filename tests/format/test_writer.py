@@ -13,7 +13,7 @@ from support.file_case import FIELD_TYPES, FileCase, random_case, same_values, t
 from tsdb_format import disk, writer
 from tsdb_format.errors import InvalidInput
 from tsdb_format.reader import TsFile
-from tsdb_format.types import INT64, TIMESTAMP_MS, TIMESTAMP_S, TIMESTAMP_US
+from tsdb_format.types import INT64, STRING, TIMESTAMP_MS, TIMESTAMP_S, TIMESTAMP_US
 from tsdb_format.vector import Vector
 
 
@@ -112,11 +112,11 @@ def _wrong_dtype(case: FileCase) -> None:
 
 
 def _codes_beyond(case: FileCase) -> None:
-    case.columns["field1"] = Vector(case.schema.column("field1").type, np.full(case.rows, 5, np.int32), None, text_vector([b"a"]).pool)
+    case.columns["field1"] = Vector(STRING, np.full(case.rows, 5, np.int32), None, text_vector([b"a"]).pool)
 
 
 def _codes_below(case: FileCase) -> None:
-    case.columns["field1"] = Vector(case.schema.column("field1").type, np.full(case.rows, -1, np.int32), None, text_vector([b"a"]).pool)
+    case.columns["field1"] = Vector(STRING, np.full(case.rows, -1, np.int32), None, text_vector([b"a"]).pool)
 
 
 def _no_pool(case: FileCase) -> None:
@@ -163,9 +163,10 @@ def _few_numbers(case: FileCase) -> None:
     ("spoil", "says"),
     [
         (_unsorted, "row 1"), (_null_time, "cannot hold NULL"), (_short, "shape"), (_wrong_type, "is DOUBLE, not INT64"),
-        (_wrong_dtype, "float32"), (_codes_beyond, "beyond its pool"), (_codes_below, "beyond its pool"), (_no_pool, "beyond its pool"),
-        (_no_sequence, "'_sn' is not given"), (_no_tag, "'tag1' is not given"), (_unknown_column, "other"), (_tag_as_column, "tag0"),
-        (_empty_device, "at least one row"), (_no_rows, "at least one device"), (_bad_page_size, "1,500"), (_zero_page_size, "not 0"),
+        (_wrong_dtype, "float32"), (_codes_beyond, "beyond its pool"), (_codes_below, "beyond its pool"),
+        (_no_pool, "beyond its pool"), (_no_sequence, "'_sn' is not given"), (_no_tag, "'tag1' is not given"),
+        (_unknown_column, "other"), (_tag_as_column, "tag0"), (_empty_device, "at least one row"),
+        (_no_rows, "at least one device"), (_bad_page_size, "1,500"), (_zero_page_size, "not 0"),
         (_few_numbers, "1 device numbers for 4 devices"),
     ],
 )  # fmt: skip
