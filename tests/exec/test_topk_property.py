@@ -1,4 +1,5 @@
-"""TopK and scans against brute force: random tables, overlaps, NULLs, ties, filters, orders and page sizes, with filters on and off."""
+"""TopK and scans against brute force: random tables, overlaps, NULLs, ties, filters, orders and page sizes, with filters on and
+off."""
 
 from __future__ import annotations
 
@@ -51,15 +52,24 @@ def leaf() -> st.SearchStrategy[Predicate]:
     ops = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
     choices = {
         "time": [0, 3, 5, 20, -(2**63), 2**63 - 1], "host": ["", "null", "a", "b", "c"], "slot": [0, 1, 2**31],
-        "usage": [0.0, 1.5, 90.0, math.nan, math.inf], "count": [0, 1, 2**63 - 1, -(2**63), 2**70], "note": ["", "x", "a longer note than sixteen bytes"],
+        "usage": [0.0, 1.5, 90.0, math.nan, math.inf], "count": [0, 1, 2**63 - 1, -(2**63), 2**70],
+        "note": ["", "x", "a longer note than sixteen bytes"],
         "up": [True, False],
     }  # fmt: skip
     out: list[st.SearchStrategy[Predicate]] = []
     for name, literals in choices.items():
         out.append(st.builds(Compare, st.just(name), ops, st.sampled_from(literals)))
-        out.append(st.builds(lambda name, some: InSet(name, tuple(some)), st.just(name), st.lists(st.sampled_from(literals), min_size=1, unique_by=repr)))
+        out.append(
+            st.builds(
+                lambda name, some: InSet(name, tuple(some)),
+                st.just(name),
+                st.lists(st.sampled_from(literals), min_size=1, unique_by=repr),
+            )
+        )
         out.append(st.builds(IsNull, st.just(name)))
-    out.append(st.builds(Like, st.sampled_from(["host", "note"]), st.sampled_from(["%", "a%", "_", "%sixteen%", "", "A%"]), st.booleans()))
+    out.append(
+        st.builds(Like, st.sampled_from(["host", "note"]), st.sampled_from(["%", "a%", "_", "%sixteen%", "", "A%"]), st.booleans())
+    )
     return st.one_of(out)
 
 
@@ -103,7 +113,8 @@ COUNTER = iter(range(10**9))
 
 
 @given(
-    commits=histories(), predicate=st.none() | PREDICATES, keys=st.one_of(TIME_KEYS, KEYS), limit=st.integers(0, 12), offset=st.integers(0, 5),
+    commits=histories(), predicate=st.none() | PREDICATES, keys=st.one_of(TIME_KEYS, KEYS), limit=st.integers(0, 12),
+    offset=st.integers(0, 5),
     page=st.sampled_from([1, 4, 8192]), mode=st.sampled_from(["table", "append"]), threads=st.sampled_from([1, 2]),
 )  # fmt: skip
 def test_topk_equals_brute_force(

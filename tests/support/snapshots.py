@@ -65,7 +65,12 @@ def overlay(schema: Schema, rows: Sequence[Row], mode: str) -> list[Row]:
 
 
 def build_snapshot(
-    folder: Path, schema: Schema, commits: Sequence[Sequence[Row]], *, rows_per_page: int = 8192, options: TableOptions | None = None
+    folder: Path,
+    schema: Schema,
+    commits: Sequence[Sequence[Row]],
+    *,
+    rows_per_page: int = 8192,
+    options: TableOptions | None = None,
 ) -> tuple[Snapshot, list[Row]]:
     """A snapshot of table ``t`` with one file per commit, and all its rows as written, in order, with ``_sn``."""
     options = options or TableOptions(rows_per_page=rows_per_page)
@@ -90,7 +95,8 @@ def build_snapshot(
         columns[SEQUENCE_NAME] = vector_of(INT64, [sequence] * len(rows))
         name = f"{sequence}.tsf"
         facts = write_file(
-            str(folder / name), schema=schema, device_tags=tags, row_start=np.array([*starts, len(rows)], np.int64), columns=columns,
+            str(folder / name), schema=schema, device_tags=tags, row_start=np.array([*starts, len(rows)], np.int64),
+            columns=columns,
             rows_per_page=options.rows_per_page, device_number=numbers, sync=False,
         )  # fmt: skip
         entry = FileEntry(
@@ -123,7 +129,9 @@ def holds(predicate: Predicate, row: Row) -> bool | None:
             if value is None:
                 return None
             below, above = less(value, literal), less(literal, value)
-            return {"=": not below and not above, "!=": below or above, "<": below, "<=": not above, ">": above, ">=": not below}[op]
+            return {"=": not below and not above, "!=": below or above, "<": below, "<=": not above, ">": above, ">=": not below}[
+                op
+            ]
         case InSet(column, literals):
             value = row.get(column)
             return None if value is None else any(not less(value, v) and not less(v, value) for v in literals)

@@ -1,0 +1,1 @@
+"""Execution: plans become batches of vectors. Scans read through selections and lanes; a TopK tightens the filter they consult."""

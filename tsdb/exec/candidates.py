@@ -1,13 +1,13 @@
 """Candidates of a TopK: the best rows so far, in the total order that makes every answer the only one.
 
-The order is the ORDER BY keys, then time (ascending, where no key says otherwise), then tags ascending, then sequence number. The
-buffer plays the heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of them is the
-threshold. Only keys and addresses are held; the other columns of the final rows are read at the end.
+The order is the ORDER BY keys, then time (ascending, where no key says otherwise), then tags ascending, then sequence number.
+The buffer plays the heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of
+them is the threshold. Only keys and addresses are held; the other columns of the final rows are read at the end.
 """
 
 from __future__ import annotations
 
-import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +26,24 @@ from tsdb_format.vector import Pool, Vector, concat
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot
 
-#: Rows beyond which a batch is cut to its best k by the first key alone before the full order is computed.
-_PRESELECT_ROWS = 1_024
+#: Origin of rows that are read again by their address; other origins are positions in the list of merged row sets.
+_BY_ADDRESS = np.int64(-1)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Rows that may be among the best, with their sort keys by name."""
+
+    rows: RowSet
+    arrays: dict[str, NDArray[Any]]
 
 
 class Candidates:
     """The best ``k`` rows of a table in the order of ``keys``."""
 
-    def __init__(self, table: TableSnapshot, keys: tuple[SortKey, ...], k: int, topk_filter: TopKFilter, sources: ScanSources) -> None:
+    def __init__(
+        self, table: TableSnapshot, keys: tuple[SortKey, ...], k: int, topk_filter: TopKFilter, sources: ScanSources
+    ) -> None:
         self.keys = keys
         self.k = k
         self.filter = topk_filter
@@ -43,43 +53,45 @@ class Candidates:
         self.tie_is_rank = _leads_to_rank(table, keys)
         self._merged: list[MergedRows] = []
         self._held: dict[str, NDArray[Any]] | None = None
-        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return 0 if self._held is None else len(self._held["address"])
 
     # ------------------------------------------------------------------------------------------------ intake
 
-    def offer(self, rows: RowSet) -> None:
-        """Consider rows that satisfy the predicate; tightens the filter once ``k`` rows are held."""
+    def prepare(self, rows: RowSet, threshold: Threshold | None) -> Prepared | None:
+        """Read the sort keys of rows that satisfy the predicate, leaving out what ``threshold`` excludes. Safe from any thread."""
         if rows.count == 0 or self.k == 0:
-            return
+            return None
         first = self._key(rows, 0)
-        keep = self.filter.may_qualify(first.get("class0"), first["key0"])
-        if keep is None and rows.count > max(self.k, _PRESELECT_ROWS):
+        if threshold is not None:
+            keep = threshold.admits(first.get("class0"), first["key0"])
+        else:
             keep = _best_by_first_key(first.get("class0"), first["key0"], self.k)
-        if keep is not None and not keep.all():
+        if not keep.all():
             rows = rows.select(keep)
             if rows.count == 0:
-                return
+                return None
             first = {name: values[keep] for name, values in first.items()}
-        arrived = first
+        arrays = first
         for index in range(1, len(self.keys)):
-            arrived.update(self._key(rows, index))
+            arrays.update(self._key(rows, index))
         if self._with_time:
-            arrived["time"] = rows.time()
-        arrived["rank"] = self._table.devices.rank[rows.device()].astype(np.int64)
-        arrived["address"] = rows.addresses()
-        with self._lock:
-            arrived["origin"], arrived["ordinal"] = self._origin(rows)
-            self._merge(arrived)
+            arrays["time"] = rows.time()
+        arrays["rank"] = self._table.devices.rank[rows.device()].astype(np.int64)
+        arrays["address"] = rows.addresses()
+        return Prepared(rows, arrays)
 
-    def _origin(self, rows: RowSet) -> tuple[NDArray[np.int32], IntArray]:
-        """Where to read a row again: -1 for "by address", or the merged row set and the row's place in it."""
-        if isinstance(rows, FileRows):
-            return np.full(rows.count, -1, np.int32), np.zeros(rows.count, np.int64)
-        self._merged.append(rows)
-        return np.full(rows.count, len(self._merged) - 1, np.int32), np.arange(rows.count, dtype=np.int64)
+    def accept(self, prepared: Prepared | None) -> None:
+        """Take prepared rows in; tightens the filter once ``k`` rows are held. One thread, one order: counters never vary."""
+        if prepared is None:
+            return
+        rows, arrays = prepared.rows, prepared.arrays
+        arrays["origin"], arrays["ordinal"] = np.full(rows.count, _BY_ADDRESS), np.arange(rows.count, dtype=np.int64)
+        if isinstance(rows, MergedRows):
+            arrays["origin"] += len(self._merged) + 1
+            self._merged.append(rows)
+        self._merge(arrays)
 
     def _key(self, rows: RowSet, index: int) -> dict[str, NDArray[Any]]:
         """The arrays of one sort key by name: class (only where some value is NULL), key, and the text itself for strings."""
@@ -147,7 +159,7 @@ class Candidates:
 
 
 def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, NDArray[Any] | None]:
-    """One sort key of every row, best-first: class (None where no value is NULL), key, and for strings the bytes (the key is a prefix)."""
+    """One sort key of every row, best-first: class (None: no NULLs), key, and for strings the bytes (the key is a prefix)."""
     column = row_column(table, key.column)
     if column.role in (Role.TAG, Role.ATTRIBUTE):
         return None, device_keys(table, key)[rows.device()], None
@@ -211,11 +223,12 @@ def _column(rows: dict[str, NDArray[Any]], name: str, count: int) -> NDArray[Any
     return np.full(count, VALUE) if found is None else found
 
 
-def _best_by_first_key(key_class: ClassArray | None, key: IntArray, k: int) -> NDArray[np.bool_] | None:
+def _best_by_first_key(key_class: ClassArray | None, key: IntArray, k: int) -> NDArray[np.bool_]:
     """Rows that the first key alone does not exclude from the best ``k``."""
     if key_class is not None or len(key) <= k:
-        return None
-    return key <= np.partition(key, k - 1)[k - 1]
+        return np.ones(len(key), np.bool_)
+    keep: NDArray[np.bool_] = key <= np.partition(key, k - 1)[k - 1]
+    return keep
 
 
 def _compact(vector: Vector) -> Vector:

@@ -1,8 +1,8 @@
 """Predicates over vectors: which rows make a predicate true.
 
-Three-valued logic without third values: negations are first pushed down to the leaves (``normalize``), after which "true" is a mask
-per leaf and AND/OR combine masks; a NULL operand makes a leaf not true, and so does its negated twin. Floats order as in DuckDB: NaN
-equals itself and is greater than everything, −0.0 equals 0.0.
+Three-valued logic without third values: negations are first pushed down to the leaves (``normalize``), after which "true" is a
+mask per leaf and AND/OR combine masks; a NULL operand makes a leaf not true, and so does its negated twin. Floats order as in
+DuckDB: NaN equals itself and is greater than everything, −0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -104,13 +104,17 @@ def _compare_float(values: np.ndarray[Any, Any], op: str, literal: float) -> Boo
     wide = values.astype(np.float64, copy=False)
     if literal != literal:
         nan = np.isnan(wide)
-        return {"=": nan, "!=": ~nan, "<": ~nan, "<=": np.ones(len(wide), np.bool_), ">": np.zeros(len(wide), np.bool_), ">=": nan}[op]
+        every, none = np.ones(len(wide), np.bool_), np.zeros(len(wide), np.bool_)
+        found: BoolArray = {"=": nan, "!=": ~nan, "<": ~nan, "<=": every, ">": none, ">=": nan}[op]
+        return found
     # NaN is the greatest: "x > c" is "not x <= c", which is true for NaN.
     match op:
         case ">":
-            return ~(wide <= literal)
+            above: BoolArray = ~(wide <= literal)
+            return above
         case ">=":
-            return ~(wide < literal)
+            reaches: BoolArray = ~(wide < literal)
+            return reaches
         case _:
             out: BoolArray = _OPERATORS[op](wide, literal)
             return out
@@ -132,7 +136,8 @@ def _in_set(vector: Vector, literals: tuple[Literal, ...]) -> BoolArray:
         return mask
     info = np.iinfo(vector.values.dtype)
     wanted_values = np.array([v for v in literals if info.min <= v <= info.max], vector.values.dtype)  # type: ignore[operator]
-    return np.isin(vector.values, wanted_values)
+    found: BoolArray = np.isin(vector.values, wanted_values)
+    return found
 
 
 #: Literals up to which each is compared with the whole pool; beyond, every string of the pool is looked up.
@@ -170,8 +175,10 @@ def _by_code(vector: Vector, decide: Callable[[Pool], BoolArray]) -> BoolArray:
     codes = vector.values
     if len(codes) * 2 < len(pool):
         used, inverse = np.unique(np.maximum(codes, 0), return_inverse=True)
-        return decide(pool_of_codes(pool, used))[inverse]
-    return decide(pool)[np.maximum(codes, 0)]
+        spread: BoolArray = decide(pool_of_codes(pool, used))[inverse]
+    else:
+        spread = decide(pool)[np.maximum(codes, 0)]
+    return spread
 
 
 def pool_of_codes(pool: Pool, codes: np.ndarray[Any, Any]) -> Pool:

@@ -42,7 +42,9 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
         case Limit(child=child, limit=limit, offset=offset):
             return _limit(execute(child, context), limit, offset) if limit != 0 else iter(())
         case Project(child=child, outputs=outputs):
-            return (Batch({out: batch.vectors[name] for out, name in outputs}, batch.row_count) for batch in execute(child, context))
+            return (
+                Batch({out: batch.vectors[name] for out, name in outputs}, batch.row_count) for batch in execute(child, context)
+            )
         case DuckQuery():
             from tsdb.exec.duck import run_duck_query
 
@@ -65,6 +67,7 @@ def _scan(scan: TableScan, context: ExecContext) -> Iterator[Batch]:
     selection.stats.finish = UnitCount(selection).finish
 
     def read(rows: RowSet) -> Batch:
+        selection.stats.add_rows(rows.stored_rows)
         rows = selection.filtered(rows)
         return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count)
 
@@ -96,5 +99,3 @@ def _limit(batches: Iterator[Batch], limit: int | None, offset: int) -> Iterator
             yield batch.slice(start, stop)
         if limit is not None and at >= offset + limit:
             return
-
-

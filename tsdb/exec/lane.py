@@ -1,8 +1,9 @@
 """Lanes: the device runs of a table snapshot, arranged so that every row is read once and as its newest version.
 
-A *run* is one device's rows in one file, in time order. Runs that share no instant with another run of their device are *clean*:
-each file's clean runs form a ``FileLane``, read in place. Runs that overlap are *merged*: together they form the ``MergeLane``, whose
-runs are per device and span files. Which runs overlap is a fact of the snapshot, found once and kept with it.
+A *run* is one device's rows in one file, in time order. Runs that share no instant with another run of their device are
+*clean*: each file's clean runs form a ``FileLane``, read in place. Runs that overlap are *merged*: together they form the
+``MergeLane``, whose runs are per device and span files. Which runs overlap is a fact of the snapshot, found once and kept with
+it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Sort keys as integers: every ORDER BY key becomes one int64 per row such that ascending means better.
 
-One total order serves heap, statistics and runtime filter: NaN is the greatest float and −0.0 equals 0.0 (DuckDB's order), DESC is the
-bitwise NOT, NULLs are a class of their own before or after every value. A key is the pair (class, key), compared in that order.
+One total order serves heap, statistics and runtime filter: NaN is the greatest float and −0.0 equals 0.0 (DuckDB's order), DESC
+is the bitwise NOT, NULLs are a class of their own before or after every value. A key is the pair (class, key), compared in that
+order.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _DEVICE_RANKS: WeakKeyDictionary[DeviceTable, dict[str, IntArray]] = WeakKeyDict
 
 
 def device_ranks(devices: DeviceTable, name: str) -> IntArray:
-    """Per device the rank of one tag's or attribute's value among the distinct ones, -1 where it is NULL. Found once per device table."""
+    """Per device the rank of a tag's or attribute's value among the distinct ones, -1 for NULL. Found once per device table."""
     held = _DEVICE_RANKS.setdefault(devices, {})
     if name not in held:
         vector = devices.tags[name] if name in devices.tags else devices.attributes[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from tsdb.exec.candidates import key_of_rows
 from tsdb.exec.kernels import ranges
 from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, null_class, prefix_keys
 from tsdb.exec.rows import FileRows, RowSet
-from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
+from tsdb.exec.runtime_filter import ANY_TIE, Threshold
+from tsdb.exec.selection import BATCH_ROWS, slices
 from tsdb.exec.source import IntArray, table_column
 from tsdb.plan.node import SortKey
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
@@ -36,7 +37,11 @@ class PageQueue:
         self._step = _FIRST_PAGES
         self._at = 0
         self._pieces: dict[int, tuple[IntArray, IntArray, IntArray]] = {}
-        files, pages, classes, keys, exact = [], [], [], [], []
+        files: list[IntArray] = []
+        pages: list[NDArray[Any]] = []
+        classes: list[NDArray[Any]] = []
+        keys: list[NDArray[Any]] = []
+        exact: list[NDArray[Any]] = []
         for lane in lanes:
             found = self._file(lane)
             if found is not None:
@@ -88,13 +93,12 @@ class PageQueue:
         last = sure[k - 1]
         return Threshold(int(self._class[last]), int(self._bound[last]), ANY_TIE)
 
-    def next(self, topk_filter: TopKFilter) -> list[FileRows] | None:
+    def next(self, threshold: Threshold | None) -> list[FileRows] | None:
         """The rows of the next pages that may qualify, by file; None when no later page can."""
         end = min(self._at + self._step, len(self._page_of))
         chosen = np.arange(self._at, end)
-        may = topk_filter.may_qualify(self._class[chosen], self._bound[chosen])
-        if may is not None:
-            chosen = chosen[may]
+        if threshold is not None:
+            chosen = chosen[threshold.admits(self._class[chosen], self._bound[chosen])]
         if len(chosen) == 0:
             return None
         self._at, self._step = end, min(self._step * 2, _PAGES_MAX)
@@ -103,15 +107,14 @@ class PageQueue:
             pages = np.sort(self._page_of[chosen[self._file_of[chosen] == index]])
             starts, stops, page = self._pieces[index]
             keep = np.isin(page, pages)
-            out.append(FileRows(self._selection.sources[index], starts[keep], stops[keep]))
+            out += [FileRows(self._selection.sources[index], *part) for part in slices(starts[keep], stops[keep], BATCH_ROWS)]
         return out
 
-    def qualifying(self, rows: RowSet, topk_filter: TopKFilter) -> RowSet:
+    def qualifying(self, rows: RowSet, threshold: Threshold | None) -> RowSet:
         """The rows whose leading key may qualify: the sort column is read before any filter column."""
-        if topk_filter.threshold is None:
+        if threshold is None:
             return rows
-        may = topk_filter.may_qualify(*key_of_rows(self._selection.table, rows, self._key)[:2])
-        return rows if may is None else rows.select(may)
+        return rows.select(threshold.admits(*key_of_rows(self._selection.table, rows, self._key)[:2]))
 
 
 def best_of_units(statistics: Statistics, key: SortKey) -> tuple[NDArray[np.int8], IntArray, NDArray[np.bool_]]:

@@ -29,15 +29,16 @@ def verdicts(predicate: Predicate, statistics: Callable[[str], Statistics | None
     """Verdicts of a normalized predicate over ``count`` units; ``statistics`` gives a column's, or None where there are none."""
     match predicate:
         case And(parts):
-            return np.minimum.reduce([verdicts(part, statistics, count) for part in parts])
+            return worst([verdicts(part, statistics, count) for part in parts], count)
         case Or(parts):
-            return np.maximum.reduce([verdicts(part, statistics, count) for part in parts])
+            return best([verdicts(part, statistics, count) for part in parts], count)
         case Constant(value):
             return np.full(count, ALL_MATCH if value is True else CANNOT_MATCH)
         case IsNull(column):
             return _null(statistics(column), count)
         case Not(IsNull(column)):
-            return ALL_MATCH - _null(statistics(column), count)
+            opposite: Verdicts = ALL_MATCH - _null(statistics(column), count)
+            return opposite
         case Compare(column, op, literal):
             found = statistics(column)
             return _unknown(count) if found is None else _compare(found, op, literal)
@@ -45,15 +46,31 @@ def verdicts(predicate: Predicate, statistics: Callable[[str], Statistics | None
             found = statistics(column)
             if found is None or len(literals) > _IN_LITERALS_MAX:
                 return _unknown(count)
-            return np.maximum.reduce([_compare(found, "=", literal) for literal in literals], initial=CANNOT_MATCH)
+            return best([_compare(found, "=", literal) for literal in literals], count)
         case Not(InSet(column, literals)):
             found = statistics(column)
             if found is None or len(literals) > _IN_LITERALS_MAX:
                 return _unknown(count)
-            return np.minimum.reduce([_compare(found, "!=", literal) for literal in literals], initial=ALL_MATCH)
+            return worst([_compare(found, "!=", literal) for literal in literals], count)
         case Like() | Not():
             return _unknown(count)
     raise AssertionError(f"not a normalized predicate: {predicate}")
+
+
+def worst(parts: list[Verdicts], count: int) -> Verdicts:
+    """AND: a unit matches no better than its worst part."""
+    out = np.full(count, ALL_MATCH)
+    for part in parts:
+        np.minimum(out, part, out=out)
+    return out
+
+
+def best(parts: list[Verdicts], count: int) -> Verdicts:
+    """OR: a unit matches as well as its best part."""
+    out = np.full(count, CANNOT_MATCH)
+    for part in parts:
+        np.maximum(out, part, out=out)
+    return out
 
 
 def _unknown(count: int) -> Verdicts:
@@ -122,7 +139,8 @@ def _same_width(low: Any, high: Any, literal: Any) -> tuple[Any, Any, Any]:
 
 def _compare_text(found: Statistics, op: str, literal: Literal) -> Verdicts:
     """Strings by 16-byte prefixes: a strict order of zero-padded prefixes is a strict order of the strings."""
-    assert found.min_prefix is not None and found.max_prefix is not None
+    assert found.min_prefix is not None
+    assert found.max_prefix is not None
     raw = literal.encode() if isinstance(literal, str) else bytes(literal)  # type: ignore[arg-type]
     prefix = np.void(raw[:16].ljust(16, b"\0"))
     bounded = (found.flags & HAS_BOUNDS) != 0
@@ -158,7 +176,8 @@ def _prefix_order(prefixes: NDArray[np.uint8], literal: np.void) -> NDArray[np.i
     first, second = np.frombuffer(literal.tobytes(), ">u8")
     above = (halves[:, 0] > first) | ((halves[:, 0] == first) & (halves[:, 1] > second))
     below = (halves[:, 0] < first) | ((halves[:, 0] == first) & (halves[:, 1] < second))
-    return above.astype(np.int8) - below.astype(np.int8)
+    sign: NDArray[np.int8] = above.astype(np.int8) - below.astype(np.int8)
+    return sign
 
 
 def _nulls_only(found: Statistics, out: Verdicts) -> Verdicts:

@@ -1,7 +1,7 @@
 """Runtime filters: what one operator learns while it runs, consulted by the scans beneath it.
 
-A filter is made for one producer and one execution, only ever tightens, and answers for units and rows: can they still matter? Before
-it knows anything it prunes nothing; there is no sentinel value that could be mistaken for a threshold.
+A filter is made for one producer and one execution, only ever tightens, and answers for units and rows: can they still matter?
+Before it knows anything it prunes nothing; there is no sentinel value that could be mistaken for a threshold.
 """
 
 from __future__ import annotations
@@ -17,11 +17,21 @@ from tsdb.exec.order import VALUE, ClassArray, IntArray
 
 @dataclass(frozen=True, slots=True, order=True)
 class Threshold:
-    """A row that is at least as good as the k-th result, as (class, key, tie) in best-first order. ``tie`` ranks rows of equal keys."""
+    """A row at least as good as the k-th result, as (class, key, tie) in best-first order. ``tie`` ranks rows of equal keys."""
 
     key_class: int
     key: int
     tie: int
+
+    def admits(self, key_class: ClassArray | None, key: IntArray) -> NDArray[np.bool_]:
+        """Rows or units, by their (best) class (None: all are values) and key, that may still be among the results."""
+        if key_class is None:
+            if self.key_class != VALUE:
+                return np.full(len(key), self.key_class > VALUE)
+            admitted: NDArray[np.bool_] = key <= self.key
+        else:
+            admitted = (key_class < self.key_class) | ((key_class == self.key_class) & (key <= self.key))
+        return admitted
 
 
 #: The tie of a threshold that says nothing about rows of equal keys: they all may still matter.
@@ -59,14 +69,3 @@ class TopKFilter:
             self.generation += 1
             self.first_source = self.first_source or source
             return True
-
-    def may_qualify(self, key_class: ClassArray | None, key: IntArray) -> NDArray[np.bool_] | None:
-        """Rows or units, by their (best) class and key, that may still be among the results; None means all of them."""
-        bound = self._threshold
-        if bound is None:
-            return None
-        if key_class is None:
-            if bound.key_class != VALUE:
-                return None if bound.key_class > VALUE else np.zeros(len(key), np.bool_)
-            return key <= bound.key
-        return (key_class < bound.key_class) | ((key_class == bound.key_class) & (key <= bound.key))

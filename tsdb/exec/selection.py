@@ -1,8 +1,8 @@
 """Selection: what a scan's predicate leaves to read, decided before any page is touched.
 
-The conjuncts of a predicate are split by what answers them: tags by the device table (one decision per device), time bounds and TTL by
-the per-device time index and the page statistics, the rest by value statistics and then row by row. A ``Selection`` is one scan's
-share of a snapshot; operators ask it for row sets.
+The conjuncts of a predicate are split by what answers them: tags by the device table (one decision per device), time bounds and
+TTL by the per-device time index and the page statistics, the rest by value statistics and then row by row. A ``Selection`` is
+one scan's share of a snapshot; operators ask it for row sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.kernels import ranges
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, lanes_of
-from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts
+from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.source import FileSource, IntArray, ScanSources, table_column
 from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, conjuncts
@@ -134,7 +134,9 @@ class Selection:
             return np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]], np.int64)
         found = np.empty(len(lane.min_time), np.int64)
         partial = np.empty(len(found), np.uint8)
-        count = run_kernels.within(lane.min_time, lane.max_time, lane.device, self.device_mask, self.time_low, self.time_high, found, partial)
+        count = run_kernels.within(
+            lane.min_time, lane.max_time, lane.device, self.device_mask, self.time_low, self.time_high, found, partial
+        )
         found, cut = found[:count], partial[:count].view(np.bool_)
         if lane.merged is not None:
             clean = ~lane.merged[found]
@@ -172,7 +174,9 @@ class Selection:
         short = min(_SEARCHED_ROWS_MIN, 2 * source.rows_per_page)
         if len(first) > 1 and int((last - first).sum()) < short * len(first):
             within = np.empty(len(first), np.int64)
-            run_kernels.search(source.read(column, first, last).values, first, last, np.full(len(first), key), int(side_right), within)
+            run_kernels.search(
+                source.read(column, first, last).values, first, last, np.full(len(first), key), int(side_right), within
+            )
             found[some] = within
             return found
         name = source.stored_name(column)
@@ -195,7 +199,8 @@ class Selection:
             column = table_column(self.table, name)
             return None if column.role in (Role.TAG, Role.ATTRIBUTE) else source.statistics(column, "page")
 
-        return np.minimum.reduce([verdicts(part, of, source.file.page_count) for part in self.row_conjuncts])
+        pages = source.file.page_count
+        return worst([verdicts(part, of, pages) for part in self.row_conjuncts], pages)
 
     def clip(self, source: FileSource, starts: IntArray, stops: IntArray, verdict: Verdicts | None) -> tuple[IntArray, IntArray]:
         """Row ranges without the pages that cannot match."""
@@ -208,7 +213,6 @@ class Selection:
 
     def filtered(self, rows: RowSet) -> RowSet:
         """The rows whose values satisfy every remaining conjunct, each reading only what the ones before left."""
-        self.stats.add_rows(rows.stored_rows)
         for part in self.row_conjuncts:
             if rows.count == 0:
                 break

@@ -1,28 +1,34 @@
 """The TopK scan: ORDER BY … LIMIT k over one table, reading what can still win and nothing else.
 
-Before any read, statistics that name rows which surely exist give a first threshold. Then units are visited best bound first: where
-the leading key is the time or a tag, units are device runs (from the per-device time index, in the order it keeps), newest rows first;
-where it is a value, units are pages, by their page statistics. Every batch of rows tightens the shared filter, every next unit asks
-it first, and the first unit that cannot qualify ends its queue. Only sort and filter columns are read on the way.
+Before any read, statistics that name rows which surely exist give a first threshold. Then units are visited best bound first:
+where the leading key is the time or a tag, units are device runs (from the per-device time index, in the order it keeps),
+newest rows first; where it is a value, units are pages, by their page statistics. Every batch of rows tightens the shared
+filter, every next unit asks it first, and the first unit that cannot qualify ends its queue. Only sort and filter columns are
+read on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch
-from tsdb.exec.candidates import Candidates, device_keys, empty_batch
+from tsdb.exec.candidates import Candidates, Prepared, device_keys, empty_batch
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane
 from tsdb.exec.order import VALUE
 from tsdb.exec.page_queue import PageQueue
+from tsdb.exec.parallel import ordered_map
+from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
 from tsdb.exec.selection import INT64_MAX, INT64_MIN, Selection
 from tsdb.exec.source import IntArray, table_column
 from tsdb.plan.node import TopK
 from tsdb_format.types import Role
+from tsdb_format.vector import BoolArray
 
 #: Device runs looked at in the first step; the number doubles with every step, since a few usually decide.
 _FIRST_RUNS = 8
@@ -44,30 +50,54 @@ def topk(node: TopK, names: tuple[str, ...], selection: Selection, topk_filter: 
     if node.limit == 0 or k <= node.offset or selection.is_empty:
         return empty_batch(table, names)
     candidates = Candidates(table, node.keys, k, topk_filter, selection.sources)
+    intake = Intake(selection, candidates, threads)
     if not topk_filter.enabled:
-        for rows in selection.row_sets():
-            candidates.offer(selection.filtered(rows))
+        intake.take(selection.row_sets())
     elif table_column(table, node.keys[0].column).role in (Role.TIME, Role.TAG, Role.ATTRIBUTE):
-        RunScan(selection, candidates).run()
+        RunScan(selection, candidates, intake).run()
     else:
-        _page_scan(selection, candidates)
+        _page_scan(selection, candidates, intake)
     return candidates.batch(names, node.offset)
 
 
-def _page_scan(selection: Selection, candidates: Candidates) -> None:
+class Intake:
+    """Row sets through the predicate into the candidates, on several threads where there are several row sets.
+
+    A step's row sets all see the threshold of its beginning, and are accepted in order: what is read does not depend on timing.
+    """
+
+    def __init__(self, selection: Selection, candidates: Candidates, threads: int) -> None:
+        self._selection = selection
+        self._candidates = candidates
+        self._threads = threads
+
+    def take(self, row_sets: Iterable[RowSet], queue: PageQueue | None = None) -> None:
+        """Filter, read sort keys, accept; rows of a queue lose first what its leading key excludes."""
+        threshold = self._candidates.filter.threshold
+
+        def prepare(rows: RowSet) -> Prepared | None:
+            self._selection.stats.add_rows(rows.stored_rows)
+            if queue is not None:
+                rows = queue.qualifying(rows, threshold)
+            return self._candidates.prepare(self._selection.filtered(rows), threshold)
+
+        for prepared in ordered_map(prepare, row_sets, self._threads):
+            self._candidates.accept(prepared)
+
+
+def _page_scan(selection: Selection, candidates: Candidates, intake: Intake) -> None:
     """Value-led order: pages best bound first, then the merged rows, whose stored bounds prove less."""
     lanes = selection.lanes()
     queue = PageQueue(selection, candidates.keys[0], [lane for lane in lanes if isinstance(lane, FileLane)])
     witness = queue.witness(candidates.k)
     if witness is not None:
         candidates.filter.offer(witness, "statistics")
-    while (row_sets := queue.next(candidates.filter)) is not None:
-        for rows in row_sets:
-            candidates.offer(selection.filtered(queue.qualifying(rows, candidates.filter)))
+    while (row_sets := queue.next(candidates.filter.threshold)) is not None:
+        intake.take(row_sets, queue)
     for lane in lanes:
         if not isinstance(lane, FileLane):
             for rows in selection.lane_row_sets(lane, *selection.runs(lane)):
-                candidates.offer(selection.filtered(rows))
+                intake.take([rows], queue)
 
 
 @dataclass(slots=True)
@@ -77,7 +107,7 @@ class _Pending:
     lane: Lane
     starts: IntArray
     stops: IntArray
-    device: IntArray
+    device: NDArray[np.int32]
     keys: IntArray
     piece_rows: int
 
@@ -87,7 +117,7 @@ class _Queue:
 
     __slots__ = ("_cursor", "_limits", "_order", "_rank", "_run_key", "_selection", "lane", "next_key")
 
-    def __init__(self, lane: Lane, selection: Selection, descending: bool, run_key: IntArray, rank: np.ndarray) -> None:  # type: ignore[type-arg]
+    def __init__(self, lane: Lane, selection: Selection, descending: bool, run_key: IntArray, rank: NDArray[np.int32]) -> None:
         self.lane = lane
         self._selection = selection
         self._run_key = run_key
@@ -120,7 +150,9 @@ class _Queue:
         if len(self._run_key):
             return self._run_key[runs]
         low, high, descending = self._limits[:3].tolist()
-        return ~np.minimum(self.lane.max_time[runs], high) if descending else np.maximum(self.lane.min_time[runs], low)
+        lane = self.lane
+        best: IntArray = ~np.minimum(lane.max_time[runs], high) if descending else np.maximum(lane.min_time[runs], low)
+        return best
 
     @property
     def exhausted(self) -> bool:
@@ -131,9 +163,10 @@ class _Queue:
 class RunScan:
     """Time- or tag-led order: device runs best first, each from its better end."""
 
-    def __init__(self, selection: Selection, candidates: Candidates) -> None:
+    def __init__(self, selection: Selection, candidates: Candidates, intake: Intake) -> None:
         self.selection = selection
         self.candidates = candidates
+        self.intake = intake
         self.table = selection.table
         keys = candidates.keys
         roles = [table_column(self.table, key.column).role for key in keys]
@@ -235,11 +268,15 @@ class RunScan:
         piece = self.candidates.k if self.capped else max(_FIRST_PIECE, self.candidates.k)
         return _Pending(lane, starts, stops, lane.device[runs], queue.keys(runs), piece)
 
-    def _cut(self, lane: Lane, starts: IntArray, stops: IntArray, which: np.ndarray, low: int, high: int) -> tuple[IntArray, IntArray]:  # type: ignore[type-arg]
+    def _cut(
+        self, lane: Lane, starts: IntArray, stops: IntArray, which: BoolArray, low: int, high: int
+    ) -> tuple[IntArray, IntArray]:
         starts, stops = starts.copy(), stops.copy()
         for column, index in enumerate(lane.files):
             source = self.selection.sources[index]
-            starts[which, column], stops[which, column] = self.selection.cut(source, starts[which, column], stops[which, column], low, high)
+            starts[which, column], stops[which, column] = self.selection.cut(
+                source, starts[which, column], stops[which, column], low, high
+            )
         return starts, stops
 
     def _step(self, step: _Pending) -> _Pending | None:
@@ -256,8 +293,7 @@ class RunScan:
         piece_rows = min(step.piece_rows, max(1, _STEP_ROWS // len(starts)))
         if self.descending is not None and bool(((stops - starts) > piece_rows).any()):
             starts, stops, rest = self._split(step, starts, stops, piece_rows)
-        for rows in self.selection.lane_row_sets(lane, starts, stops, _STEP_ROWS):
-            self.candidates.offer(self.selection.filtered(rows))
+        self.intake.take(self.selection.lane_row_sets(lane, starts, stops))
         return rest
 
     def _drop_hopeless(self, step: _Pending) -> _Pending:
@@ -270,7 +306,9 @@ class RunScan:
             keep &= (step.keys < threshold.key) | (self.table.devices.rank[step.device] <= threshold.tie)
         return _Pending(step.lane, step.starts[keep], step.stops[keep], step.device[keep], step.keys[keep], step.piece_rows)
 
-    def _split(self, step: _Pending, starts: IntArray, stops: IntArray, piece_rows: int) -> tuple[IntArray, IntArray, _Pending | None]:
+    def _split(
+        self, step: _Pending, starts: IntArray, stops: IntArray, piece_rows: int
+    ) -> tuple[IntArray, IntArray, _Pending | None]:
         """Part runs so that the better end has at most ``piece_rows`` rows of each file: (starts, stops) of it, and the rest."""
         lane, newest = step.lane, bool(self.descending)
         split = np.maximum(starts, stops - piece_rows) if newest else np.minimum(stops, starts + piece_rows)
@@ -294,7 +332,7 @@ class RunScan:
         return (*better, _Pending(lane, worse[0][some], worse[1][some], step.device[some], keys[some], step.piece_rows * 4))
 
     def _part_at(self, lane: Lane, starts: IntArray, stops: IntArray, split: IntArray, edge_time: IntArray) -> IntArray:
-        """Move every file's split to one time per run, so that no row's versions are parted: between ``split`` and the better end."""
+        """Move every file's split to one time per run, so that no row's versions are parted; it lies in the better end."""
         newest = bool(self.descending)
         moved = split.copy()
         time = self.table.table.schema.time

@@ -63,7 +63,9 @@ class UnitCount:
         source = selection.sources[index]
         verdict = selection.page_verdicts(source)
         time = source.statistics(selection.table.table.schema.time, "page")
-        assert time is not None and time.min is not None and time.max is not None
+        assert time is not None
+        assert time.min is not None
+        assert time.max is not None
         meets = (time.max >= selection.time_low) & (time.min <= selection.time_high)
         pages = meets if verdict is None else meets & (verdict != CANNOT_MATCH)
         merged = next((lane.merged for lane in lanes_of(selection.table) if lane.files == (index,)), None)

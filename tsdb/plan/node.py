@@ -24,7 +24,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """Read ``columns`` of a table's rows that satisfy ``predicate``. ``topk_id`` names the TopK whose runtime filter it consults."""
+    """Read ``columns`` of the rows that satisfy ``predicate``. ``topk_id`` names the TopK whose filter the scan consults."""
 
     table: str
     columns: tuple[str, ...]

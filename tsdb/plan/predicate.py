@@ -14,7 +14,7 @@ Literal: TypeAlias = int | float | bool | str | bytes
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``column op literal`` with op one of ``= != < <= > >=``; NULL where the column is NULL. NaN is the greatest float and equals itself."""
+    """``column op literal`` with op one of ``= != < <= > >=``; NULL for a NULL column. NaN equals itself and is the greatest."""
 
     column: str
     op: str

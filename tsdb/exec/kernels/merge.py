@@ -7,7 +7,7 @@ from tsdb_format.kernels.registry import kernel
 
 @kernel("(i64[in], i64[in], i64[out]) -> i64")
 def group_starts(device, time, starts):  # type: ignore[no-untyped-def]
-    """First index of every run of equal (device, time), then the length; ``starts`` is one longer than the input. Returns the groups."""
+    """First index of every run of equal (device, time), then the length (``starts`` is one longer). Returns the number of runs."""
     count = 0
     for i in range(device.shape[0]):
         if i == 0 or device[i] != device[i - 1] or time[i] != time[i - 1]:

@@ -32,7 +32,7 @@ def coalesce(positions, starts, stops):  # type: ignore[no-untyped-def]
 
 @kernel("(i64[in], i64[in], b1[in], i64[out], i64[out]) -> i64")
 def select(starts, stops, mask, out_starts, out_stops):  # type: ignore[no-untyped-def]
-    """Ranges of the rows whose ``mask`` (one per row, ranges end to end) is set; outputs as long as the set bits. Returns their number."""
+    """Ranges of the rows whose ``mask`` (by row, ranges end to end) is set; outputs as long as the set bits. Returns how many."""
     count = 0
     at = 0
     for i in range(starts.shape[0]):

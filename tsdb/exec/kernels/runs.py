@@ -10,8 +10,8 @@ def pull(order, run_key, min_time, max_time, device, device_mask, rank, limits, 
     """The next runs of a best-first order that can hold a wanted row.
 
     ``limits`` = [time low, time high, descending, threshold active, threshold key, threshold tie, stop key, wanted, least].
-    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). ``device_mask`` is over table-wide
-    devices, empty for all; ``rank`` likewise, empty where ties do not count. Pulls ``wanted`` runs, or fewer (``least``) once keys
+    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). ``device_mask`` is by
+    table-wide device, empty for all; ``rank`` likewise, empty where ties do not count. Pulls ``wanted`` runs, or fewer (``least``) once keys
     pass ``stop key``. ``cursor`` = [position, key of the run it stopped at]; the position becomes the length when nothing is left.
     Writes indices into the runs to ``out``; returns how many.
     """
@@ -90,7 +90,7 @@ def search(times, starts, stops, keys, side_right, found):  # type: ignore[no-un
 
 
 @kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64")
-def witnesses(order, min_time, max_time, device, device_mask, low, high, descending, wanted, out_device, out_time):  # type: ignore[no-untyped-def]
+def witnesses(order, min_time, max_time, device, device_mask, low, high, descending, wanted, numbers, times):  # type: ignore[no-untyped-def]
     """The first ``wanted`` devices of a best-first order whose best row surely is in [low, high], with that row's time."""
     count = 0
     for at in range(order.shape[0]):
@@ -103,15 +103,15 @@ def witnesses(order, min_time, max_time, device, device_mask, low, high, descend
         number = device[i]
         if device_mask.shape[0] > 0 and not device_mask[number]:
             continue
-        out_device[count] = number
-        out_time[count] = best
+        numbers[count] = number
+        times[count] = best
         count += 1
     return count
 
 
 @kernel("(i64[in], i64[in], i32[in], b1[in], i64, i64, i64[out], u8[out]) -> i64")
 def within(min_time, max_time, device, device_mask, low, high, out, partial):  # type: ignore[no-untyped-def]
-    """File devices that are wanted and whose time range meets [low, high]; ``partial`` is 1 where it also leaves it. Returns how many."""
+    """Wanted file devices whose time range meets [low, high]; ``partial`` is 1 where it leaves it too. Returns how many."""
     count = 0
     for i in range(min_time.shape[0]):
         if max_time[i] < low or min_time[i] > high:

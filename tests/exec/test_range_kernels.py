@@ -1,0 +1,193 @@
+"""Every engine kernel against a plain twin, through the compiled code and through the plain function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsdb.exec.kernels import merge, ranges, runs, text
+from tsdb_format.vector import Pool
+
+MODES = ("auto", "jit", "python")
+
+
+@st.composite
+def row_ranges(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    steps = draw(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=8))
+    starts, stops, at = [], [], 0
+    for gap, length in steps:
+        starts.append(at + gap)
+        stops.append(at + gap + length)
+        at += gap + length
+    return np.array(starts, np.int64), np.array(stops, np.int64)
+
+
+def rows_of(starts: Any, stops: Any) -> list[int]:
+    return [row for a, b in zip(starts, stops, strict=True) for row in range(a, b)]
+
+
+def buffers(size: int, count: int = 2) -> list[np.ndarray[Any, Any]]:
+    return [np.empty(size, np.int64) for _ in range(count)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(given_ranges=row_ranges(), bits=st.integers(0, 2**60 - 1), size=st.integers(1, 7))
+def test_range_kernels(mode: str, given_ranges: Any, bits: int, size: int) -> None:
+    starts, stops = given_ranges
+    rows = rows_of(starts, stops)
+    out = np.empty(len(rows), np.int64)
+    ranges.expand.resolve(mode)(starts, stops, out)
+    assert out.tolist() == rows
+
+    a, b = buffers(len(rows))
+    count = ranges.coalesce.resolve(mode)(out, a, b)
+    assert rows_of(a[:count], b[:count]) == rows
+    assert all(b[i] < a[i + 1] for i in range(count - 1))
+
+    mask = np.array([bits >> (i % 60) & 1 for i in range(len(rows))], np.bool_)
+    count = ranges.select.resolve(mode)(starts, stops, mask, a, b)
+    assert rows_of(a[:count], b[:count]) == [row for row, ok in zip(rows, mask, strict=True) if ok]
+
+    pages = (rows[-1] // size + 1) if rows else 0
+    verdict = np.array([bits >> (i % 60) & 1 for i in range(pages)], np.uint8)
+    c, d, e = buffers(len(starts) + pages, 3)
+    count = ranges.clip.resolve(mode)(starts, stops, size, verdict, c, d)
+    assert rows_of(c[:count], d[:count]) == [row for row in rows if verdict[row // size]]
+    count = ranges.split_by_page.resolve(mode)(starts, stops, size, c, d, e)
+    assert rows_of(c[:count], d[:count]) == rows
+    assert all(
+        first // size == (last - 1) // size == page for first, last, page in zip(c[:count], d[:count], e[:count], strict=True)
+    )
+
+    page_bytes = np.arange(pages, dtype=np.int64) + 1
+    column_seen, page_seen = np.zeros(pages, np.uint8), np.zeros(pages, np.uint8)
+    touched = sorted({row // size for row in rows})
+    assert ranges.touch.resolve(mode)(starts, stops, size, page_bytes, column_seen, page_seen) == sum(page + 1 for page in touched)
+    assert ranges.touch.resolve(mode)(starts, stops, size, page_bytes, column_seen, page_seen) == 0
+    assert np.flatnonzero(page_seen).tolist() == touched
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(given_ranges=row_ranges(), lengths=st.lists(st.integers(1, 6), min_size=1, max_size=60))
+def test_device_kernels(mode: str, given_ranges: Any, lengths: list[int]) -> None:
+    row_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    starts, stops = given_ranges
+    keep = stops <= row_start[-1]
+    starts, stops = starts[keep], stops[keep]
+    rows = rows_of(starts, stops)
+    devices = np.empty(len(rows), np.int32)
+    ranges.devices_of.resolve(mode)(row_start, starts, stops, devices)
+    assert devices.tolist() == [int(np.searchsorted(row_start, row, "right")) - 1 for row in rows]
+    chosen = np.unique(devices).astype(np.int64)
+    a, b = buffers(len(chosen))
+    count = ranges.runs_of_devices.resolve(mode)(row_start, chosen, a, b)
+    assert rows_of(a[:count], b[:count]) == [row for i in chosen for row in range(row_start[i], row_start[i + 1])]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(
+    given_runs=st.lists(st.lists(st.integers(-5, 60), min_size=1, max_size=20).map(sorted), min_size=1, max_size=6),
+    size=st.integers(1, 5), key=st.integers(-6, 61), right=st.booleans(),
+)  # fmt: skip
+def test_time_search(mode: str, given_runs: list[list[int]], size: int, key: int, right: bool) -> None:
+    times = np.array([t for run in given_runs for t in run], np.int64)
+    edges = np.concatenate([[0], np.cumsum([len(run) for run in given_runs])]).astype(np.int64)
+    starts, stops = edges[:-1].copy(), edges[1:].copy()
+    expected = [int(a + np.searchsorted(times[a:b], key, "right" if right else "left")) for a, b in zip(starts, stops, strict=True)]
+    found = np.empty(len(starts), np.int64)
+    runs.search.resolve(mode)(times, starts, stops, np.full(len(starts), key), int(right), found)
+    assert found.tolist() == expected
+    pages = [times[i : i + size] for i in range(0, len(times), size)]
+    low, high = np.array([p.min() for p in pages]), np.array([p.max() for p in pages])
+    first, last = starts.copy(), stops.copy()
+    runs.narrow.resolve(mode)(first, last, size, low, high, key, int(right))
+    assert all(a <= want <= b and (want < b or b == stop) for a, b, want, stop in zip(first, last, expected, stops, strict=True))
+    assert all((b - 1) // size - a // size <= 2 for a, b in zip(first, last, strict=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(entries=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 6)), min_size=1, max_size=20))
+def test_overlap_marks_runs_that_share_an_instant(mode: str, entries: list[tuple[int, int, int]]) -> None:
+    spans = sorted((device, low, low + length) for device, low, length in entries)
+    device, low, high = (np.array(column) for column in zip(*spans, strict=True))
+    dirty = np.empty(len(spans), np.bool_)
+    count = runs.overlapping.resolve(mode)(device.astype(np.int32), low.astype(np.int64), high.astype(np.int64), dirty)
+    direct = [
+        any(i != j and a[0] == b[0] and a[1] <= b[2] and b[1] <= a[2] for j, b in enumerate(spans)) for i, a in enumerate(spans)
+    ]  # fmt: skip
+    assert dirty.tolist() == direct
+    assert count == sum(direct)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), min_size=1, max_size=20))
+def test_merge_kernels(mode: str, rows: list[tuple[int, int, bool]]) -> None:
+    rows = sorted(rows, key=lambda row: row[:2])
+    device, time = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
+    valid = np.array([row[2] for row in rows], np.bool_)
+    groups = np.empty(len(rows) + 1, np.int64)
+    count = merge.group_starts.resolve(mode)(device, time, groups)
+    groups = groups[: count + 1]
+    distinct = sorted({row[:2] for row in rows})
+    assert [(int(device[i]), int(time[i])) for i in groups[:-1]] == distinct
+    chosen, ok = np.empty(count, np.int64), np.empty(count, np.bool_)
+    nulls = merge.newest_valid.resolve(mode)(groups, valid, chosen, ok)
+    for g, key in enumerate(distinct):
+        members = [i for i, row in enumerate(rows) if row[:2] == key]
+        good = [i for i in members if rows[i][2]]
+        assert (chosen[g], ok[g]) == ((good or members)[-1], bool(good))
+    assert nulls == count - ok.sum()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(strings=st.lists(st.binary(max_size=5), max_size=8), literal=st.binary(max_size=5))
+def test_text_kernels(mode: str, strings: list[bytes], literal: bytes) -> None:
+    pool = Pool.of(strings)
+    signs = np.empty(len(strings), np.int8)
+    text.compare.resolve(mode)(pool.offsets, pool.data, np.frombuffer(literal, np.uint8), signs)
+    assert signs.tolist() == [(s > literal) - (s < literal) for s in strings]
+    codes = np.arange(len(strings), dtype=np.int32)[::-1].copy()
+    offsets, data = np.empty(len(strings) + 1, np.int64), np.empty(len(pool.data), np.uint8)
+    text.gather.resolve(mode)(pool.offsets, pool.data, codes, offsets, data)
+    assert Pool(offsets, data).tolist() == strings[::-1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(spans=st.lists(st.tuples(st.integers(-5, 30), st.integers(0, 9)), min_size=1, max_size=12), descending=st.booleans(),
+       low=st.integers(-6, 10), width=st.integers(0, 40), wanted=st.integers(0, 5), mask_bits=st.integers(0, 2**12))  # fmt: skip
+def test_pull_and_witnesses(
+    mode: str, spans: list[tuple[int, int]], descending: bool, low: int, width: int, wanted: int, mask_bits: int
+) -> None:
+    high = low + width
+    min_time = np.array([a for a, _ in spans], np.int64)
+    max_time = np.array([a + b for a, b in spans], np.int64)
+    device = np.arange(len(spans), dtype=np.int32)[::-1].copy()
+    mask = np.array([mask_bits >> i & 1 for i in range(len(spans))], np.bool_) if mask_bits % 3 else np.empty(0, np.bool_)
+    best = ~max_time if descending else min_time
+    order = np.argsort(best, kind="stable").astype(np.int32)
+    wants = [int(i) for i in order if max_time[i] >= low and min_time[i] <= high and (not len(mask) or mask[device[i]])]
+    limits = np.array([low, high, descending, 0, 0, 0, 0, wanted, wanted], np.int64)
+    cursor, pulled = np.zeros(2, np.int64), []
+    none, no_rank = np.empty(0, np.int64), np.empty(0, np.int32)
+    for _ in range(len(spans) + 2):
+        out = np.empty(wanted, np.int64)
+        count = runs.pull.resolve(mode)(order, none, min_time, max_time, device, mask, no_rank, limits, cursor, out)
+        pulled += out[:count].tolist()
+        if cursor[0] == len(order):
+            break
+    assert pulled == (wants if wanted or not wants else [])
+    sure = [i for i in wants if low <= (max_time[i] if descending else min_time[i]) <= high][:wanted]
+    numbers, times = np.empty(wanted, np.int32), np.empty(wanted, np.int64)
+    count = runs.witnesses.resolve(mode)(
+        order, min_time, max_time, device, mask, low, high, int(descending), wanted, numbers, times
+    )
+    assert numbers[:count].tolist() == [int(device[i]) for i in sure]
+    assert times[:count].tolist() == [int(max_time[i] if descending else min_time[i]) for i in sure]
+    found, partial = np.empty(len(spans), np.int64), np.empty(len(spans), np.uint8)
+    count = runs.within.resolve(mode)(min_time, max_time, device, mask, low, high, found, partial)
+    assert found[:count].tolist() == sorted(wants)
+    assert [bool(p) for p in partial[:count]] == [bool(min_time[i] < low or max_time[i] > high) for i in sorted(wants)]
