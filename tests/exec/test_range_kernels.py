@@ -172,10 +172,10 @@ def test_pull_and_witnesses(
     wants = [int(i) for i in order if max_time[i] >= low and min_time[i] <= high and (not len(mask) or mask[device[i]])]
     limits = np.array([low, high, descending, 0, 0, 0, 0, wanted, wanted], np.int64)
     cursor, pulled = np.zeros(2, np.int64), []
-    none, no_rank = np.empty(0, np.int64), np.empty(0, np.int32)
+    none = np.empty(0, np.int64)
     for _ in range(len(spans) + 2):
         out = np.empty(wanted, np.int64)
-        count = runs.pull.resolve(mode)(order, none, min_time, max_time, device, mask, no_rank, limits, cursor, out)
+        count = runs.pull.resolve(mode)(order, none, min_time, max_time, device, mask, none, limits, cursor, out)
         pulled += out[:count].tolist()
         if cursor[0] == len(order):
             break

@@ -8,7 +8,7 @@ them is the threshold. Only keys and addresses are held; the other columns of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from tsdb.exec.evaluate import pool_of_codes
 from tsdb.exec.order import VALUE, ClassArray, IntArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
 from tsdb.exec.rows import ROW_ID_BITS, FileRows, MergedRows, RowSet, coalesce, row_column
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
-from tsdb.exec.source import ScanSources, null_vector, table_column
+from tsdb.exec.source import ScanSources, null_vector
 from tsdb.plan.node import SortKey
 from tsdb_format.types import Role
 from tsdb_format.vector import Pool, Vector, concat
@@ -50,7 +50,8 @@ class Candidates:
         self._table = table
         self._sources = sources
         self._with_time = all(key.column != table.table.schema.time.name for key in keys)
-        self.tie_is_rank = _leads_to_rank(table, keys)
+        #: What orders rows of equal first keys, as far as units know it: the device's rank, the time, or something else (None).
+        self.tie = _tie_of(table, keys)
         self._merged: list[MergedRows] = []
         self._held: dict[str, NDArray[Any]] | None = None
 
@@ -111,7 +112,9 @@ class Candidates:
         self._held = {name: values[order] for name, values in arrived.items()}
         if len(order) == self.k:
             last = {name: values[-1] for name, values in self._held.items()}
-            tie = int(last["rank"]) if self.tie_is_rank else ANY_TIE
+            tie = ANY_TIE
+            if self.tie is not None:
+                tie = int(last["rank" if self.tie == "rank" else "time" if self._with_time else "key1"])
             self.filter.offer(Threshold(int(last.get("class0", VALUE)), int(last["key0"]), tie), "heap")
 
     def _order(self, rows: dict[str, NDArray[Any]]) -> IntArray:
@@ -197,13 +200,15 @@ def object_array(strings: list[bytes]) -> NDArray[Any]:
     return out
 
 
-def _leads_to_rank(table: TableSnapshot, keys: tuple[SortKey, ...]) -> bool:
-    """Whether rows of equal first key are ordered by device rank alone: after time come the tags ascending, or nothing."""
+def _tie_of(table: TableSnapshot, keys: tuple[SortKey, ...]) -> Literal["rank", "time"] | None:
+    """What comes right after the first key in the total order: after time the tags ascending or nothing, after others the time."""
     schema = table.table.schema
-    tags = [tag.name for tag in schema.tags]
     rest = [key.column for key in keys[1:]]
-    plain = all(not key.descending and not key.nulls_first for key in keys[1:])
-    return table_column(table, keys[0].column).role is Role.TIME and plain and rest == tags[: len(rest)]
+    if keys[0].column == schema.time.name:
+        tags = [tag.name for tag in schema.tags]
+        plain = all(not key.descending and not key.nulls_first for key in keys[1:])
+        return "rank" if plain and rest == tags[: len(rest)] else None
+    return "time" if not rest or rest[0] == schema.time.name else None
 
 
 def device_keys(table: TableSnapshot, key: SortKey) -> IntArray:

@@ -33,6 +33,7 @@ class FileLane:
         self.files = (index,)
         self.merged = merged
         self._open_file = table.files[index]
+        self._ranks = table.devices.rank
 
     @property
     def device(self) -> Int32Array:
@@ -48,6 +49,11 @@ class FileLane:
     def max_time(self) -> IntArray:
         """Each run's last time."""
         return self._open_file.file.resource.max_time
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """Each run's device's position in tag order."""
+        return self._ranks[self.device].astype(np.int64)
 
     def order(self, descending: bool) -> Int32Array:
         """Runs by their best time: newest first, or oldest first; ties in tag order."""
@@ -89,14 +95,21 @@ class MergeLane:
     merged = None
 
     def __init__(
-        self, files: tuple[int, ...], device: Int32Array, min_time: IntArray, max_time: IntArray, starts: IntArray, stops: IntArray
-    ) -> None:
+        self, files: tuple[int, ...], ranks: Int32Array, device: Int32Array, min_time: IntArray, max_time: IntArray,
+        starts: IntArray, stops: IntArray,
+    ) -> None:  # fmt: skip
         self.files = files
+        self._ranks = ranks
         self.device = device
         self.min_time = min_time
         self.max_time = max_time
         self._starts = starts
         self._stops = stops
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """Each run's device's position in tag order."""
+        return self._ranks[self.device].astype(np.int64)
 
     def order(self, descending: bool) -> Int32Array:
         """Runs by their best time: newest first, or oldest first; ties in tag order."""
@@ -191,4 +204,4 @@ def _merge_lane(table: TableSnapshot, merged: dict[int, NDArray[np.bool_]]) -> M
         stops[at, column] = of.file.row_start[runs + 1]
         low[at] = np.minimum(low[at], of.file.resource.min_time[runs])
         high[at] = np.maximum(high[at], of.file.resource.max_time[runs])
-    return MergeLane(files, device, low, high, starts, stops)
+    return MergeLane(files, table.devices.rank, device, low, high, starts, stops)

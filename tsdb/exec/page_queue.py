@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.exec.candidates import key_of_rows
+from tsdb.exec.candidates import Candidates, key_of_rows
 from tsdb.exec.kernels import ranges
 from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, null_class, prefix_keys
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import BATCH_ROWS, slices
-from tsdb.exec.source import IntArray, table_column
+from tsdb.exec.source import FileSource, IntArray, table_column
 from tsdb.plan.node import SortKey
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
 from tsdb_format.vector import Pool
@@ -28,39 +28,40 @@ _PAGES_MAX = 64
 _INT64 = np.iinfo(np.int64)
 
 
+class Units(NamedTuple):
+    """Pages as units of a TopK: where they are, their best (class, key, tie), and whether a row of that key surely exists."""
+
+    file: IntArray
+    page: IntArray
+    key_class: NDArray[np.int8]
+    key: IntArray
+    tie: IntArray
+    worst_tie: IntArray
+    exact: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls) -> Units:
+        """No pages."""
+        empty = np.empty(0, np.int64)
+        return cls(empty, empty, np.empty(0, np.int8), empty, empty, empty, np.empty(0, np.bool_))
+
+
 class PageQueue:
     """The wanted pages of a table's clean rows, best bound first."""
 
-    def __init__(self, selection: Selection, key: SortKey, lanes: list[FileLane]) -> None:
+    def __init__(self, selection: Selection, candidates: Candidates, lanes: list[FileLane]) -> None:
         self._selection = selection
-        self._key = key
+        self._candidates = candidates
+        self._key = candidates.keys[0]
         self._step = _FIRST_PAGES
         self._at = 0
         self._pieces: dict[int, tuple[IntArray, IntArray, IntArray]] = {}
-        files: list[IntArray] = []
-        pages: list[NDArray[Any]] = []
-        classes: list[NDArray[Any]] = []
-        keys: list[NDArray[Any]] = []
-        exact: list[NDArray[Any]] = []
-        for lane in lanes:
-            found = self._file(lane)
-            if found is not None:
-                files.append(np.full(len(found[0]), lane.files[0], np.int64))
-                for parts, values in zip((pages, classes, keys, exact), found, strict=True):
-                    parts.append(values)
-        if not files:
-            self._file_of = self._page_of = self._bound = np.empty(0, np.int64)
-            self._class, self._exact = np.empty(0, np.int8), np.empty(0, np.bool_)
-            return
-        order = np.lexsort((np.concatenate(keys), np.concatenate(classes)))
-        self._file_of = np.concatenate(files)[order]
-        self._page_of = np.concatenate(pages)[order]
-        self._class = np.concatenate(classes)[order]
-        self._bound = np.concatenate(keys)[order]
-        self._exact = np.concatenate(exact)[order]
+        found = [units for lane in lanes if (units := self._file(lane)) is not None]
+        self._units = Units(*(np.concatenate(parts) for parts in zip(*found, strict=True))) if found else Units.none()
+        self._order = np.lexsort((self._units.tie, self._units.key, self._units.key_class))
 
-    def _file(self, lane: FileLane) -> tuple[IntArray, NDArray[np.int8], IntArray, NDArray[np.bool_]] | None:
-        """(page, class, key, whether a row of that key surely is among the results' candidates) of one file's wanted pages."""
+    def _file(self, lane: FileLane) -> Units | None:
+        """The wanted pages of one file."""
         selection = self._selection
         source = selection.sources[lane.files[0]]
         starts, stops = selection.runs(lane)
@@ -75,38 +76,52 @@ class PageQueue:
         piece_start, piece_stop, piece_page = (array[:count] for array in pieces)
         self._pieces[source.index] = piece_start, piece_stop, piece_page
         pages, at = np.unique(piece_page, return_index=True)
-        rows = np.add.reduceat(piece_stop - piece_start, at)
         statistics = source.statistics(table_column(selection.table, self._key.column), "page")
         if statistics is None:
-            return pages, np.full(len(pages), null_class(self._key)), np.zeros(len(pages), np.int64), np.ones(len(pages), np.bool_)
-        classes, keys, exact = best_of_units(statistics, self._key)
-        whole = rows == statistics.row_count[pages]
-        return pages, classes[pages], keys[pages], exact[pages] & whole
+            key_class, key = np.full(len(pages), null_class(self._key)), np.zeros(len(pages), np.int64)
+            exact = np.ones(len(pages), np.bool_)
+        else:
+            key_class, key, exact = (values[pages] for values in best_of_units(statistics, self._key))
+            exact &= np.add.reduceat(piece_stop - piece_start, at) == statistics.row_count[pages]
+        best_tie, worst_tie = self._ties(source, pages)
+        return Units(np.full(len(pages), source.index), pages, key_class, key, best_tie, worst_tie, exact)
 
-    def witness(self, k: int) -> Threshold | None:
+    def _ties(self, source: FileSource, pages: IntArray) -> tuple[IntArray, IntArray]:
+        """The best and the worst tie that a row of each page can have."""
+        if self._candidates.tie is None:
+            return np.zeros(len(pages), np.int64), np.full(len(pages), ANY_TIE)
+        times = source.statistics(self._selection.table.table.schema.time, "page")
+        assert times is not None
+        assert times.min is not None
+        assert times.max is not None
+        keys = self._candidates.keys
+        if len(keys) > 1 and keys[1].descending:
+            return ~times.max[pages], ~times.min[pages]
+        return times.min[pages], times.max[pages]
+
+    def witness(self) -> Threshold | None:
         """The k-th best of rows that page statistics prove to exist, one per page; None where they prove fewer."""
-        if self._selection.filters_rows:
+        k, units = self._candidates.k, self._units
+        sure = np.flatnonzero(units.exact)
+        if self._selection.filters_rows or len(sure) < k:
             return None
-        sure = np.flatnonzero(self._exact)
-        if len(sure) < k:
-            return None
-        last = sure[k - 1]
-        return Threshold(int(self._class[last]), int(self._bound[last]), ANY_TIE)
+        last = sure[np.lexsort((units.worst_tie[sure], units.key[sure], units.key_class[sure]))[k - 1]]
+        return Threshold(int(units.key_class[last]), int(units.key[last]), int(units.worst_tie[last]))
 
     def next(self, threshold: Threshold | None) -> list[FileRows] | None:
         """The rows of the next pages that may qualify, by file; None when no later page can."""
-        end = min(self._at + self._step, len(self._page_of))
-        chosen = np.arange(self._at, end)
+        units = self._units
+        end = min(self._at + self._step, len(self._order))
+        chosen = self._order[self._at : end]
         if threshold is not None:
-            chosen = chosen[threshold.admits(self._class[chosen], self._bound[chosen])]
+            chosen = chosen[threshold.admits(units.key_class[chosen], units.key[chosen], units.tie[chosen])]
         if len(chosen) == 0:
             return None
         self._at, self._step = end, min(self._step * 2, _PAGES_MAX)
         out = []
-        for index in np.unique(self._file_of[chosen]).tolist():
-            pages = np.sort(self._page_of[chosen[self._file_of[chosen] == index]])
+        for index in np.unique(units.file[chosen]).tolist():
             starts, stops, page = self._pieces[index]
-            keep = np.isin(page, pages)
+            keep = np.isin(page, units.page[chosen[units.file[chosen] == index]])
             out += [FileRows(self._selection.sources[index], *part) for part in slices(starts[keep], stops[keep], BATCH_ROWS)]
         return out
 

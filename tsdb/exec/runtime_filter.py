@@ -17,20 +17,20 @@ from tsdb.exec.order import VALUE, ClassArray, IntArray
 
 @dataclass(frozen=True, slots=True, order=True)
 class Threshold:
-    """A row at least as good as the k-th result, as (class, key, tie) in best-first order. ``tie`` ranks rows of equal keys."""
+    """A row at least as good as the k-th result, as (class, key, tie) in best-first order. ``tie`` orders rows of equal keys."""
 
     key_class: int
     key: int
     tie: int
 
-    def admits(self, key_class: ClassArray | None, key: IntArray) -> NDArray[np.bool_]:
-        """Rows or units, by their (best) class (None: all are values) and key, that may still be among the results."""
-        if key_class is None:
-            if self.key_class != VALUE:
-                return np.full(len(key), self.key_class > VALUE)
-            admitted: NDArray[np.bool_] = key <= self.key
-        else:
-            admitted = (key_class < self.key_class) | ((key_class == self.key_class) & (key <= self.key))
+    def admits(self, key_class: ClassArray | None, key: IntArray, tie: IntArray | None = None) -> NDArray[np.bool_]:
+        """Rows or units, by their (best) class (None: all are values), key and tie, that may still be among the results."""
+        equal: NDArray[np.bool_] = key == self.key
+        admitted: NDArray[np.bool_] = (key < self.key) | (equal if tie is None else equal & (tie <= self.tie))
+        if key_class is not None:
+            admitted = (key_class < self.key_class) | ((key_class == self.key_class) & admitted)
+        elif self.key_class != VALUE:
+            admitted = np.full(len(key), self.key_class > VALUE)
         return admitted
 
 

@@ -9,38 +9,17 @@ read on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-
 from tsdb.exec.batch import Batch
-from tsdb.exec.candidates import Candidates, Prepared, device_keys, empty_batch
-from tsdb.exec.kernels import runs as run_kernels
-from tsdb.exec.lane import FileLane, Lane
-from tsdb.exec.order import VALUE
+from tsdb.exec.candidates import Candidates, empty_batch
+from tsdb.exec.intake import Intake
+from tsdb.exec.lane import FileLane
 from tsdb.exec.page_queue import PageQueue
-from tsdb.exec.parallel import ordered_map
-from tsdb.exec.rows import RowSet
-from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
-from tsdb.exec.selection import INT64_MAX, INT64_MIN, Selection
-from tsdb.exec.source import IntArray, table_column
+from tsdb.exec.run_scan import RunScan
+from tsdb.exec.runtime_filter import TopKFilter
+from tsdb.exec.selection import Selection
+from tsdb.exec.source import table_column
 from tsdb.plan.node import TopK
 from tsdb_format.types import Role
-from tsdb_format.vector import BoolArray
-
-#: Device runs looked at in the first step; the number doubles with every step, since a few usually decide.
-_FIRST_RUNS = 8
-_RUNS_MAX = 4_096
-#: Newest rows of a run read at first when values must be filtered; four times as many with every return to the run.
-_FIRST_PIECE = 1_024
-#: Rows at a run's better end up to which reading them is cheaper than searching for the threshold first.
-_UNSEARCHED_ROWS = 64
-#: Rows that one step may read, whatever the number of runs.
-_STEP_ROWS = 1_048_576
-_EMPTY = np.empty(0, np.int64)
-_NO_RANK = np.empty(0, np.int32)
 
 
 def topk(node: TopK, names: tuple[str, ...], selection: Selection, topk_filter: TopKFilter, threads: int = 1) -> Batch:
@@ -60,36 +39,11 @@ def topk(node: TopK, names: tuple[str, ...], selection: Selection, topk_filter: 
     return candidates.batch(names, node.offset)
 
 
-class Intake:
-    """Row sets through the predicate into the candidates, on several threads where there are several row sets.
-
-    A step's row sets all see the threshold of its beginning, and are accepted in order: what is read does not depend on timing.
-    """
-
-    def __init__(self, selection: Selection, candidates: Candidates, threads: int) -> None:
-        self._selection = selection
-        self._candidates = candidates
-        self._threads = threads
-
-    def take(self, row_sets: Iterable[RowSet], queue: PageQueue | None = None) -> None:
-        """Filter, read sort keys, accept; rows of a queue lose first what its leading key excludes."""
-        threshold = self._candidates.filter.threshold
-
-        def prepare(rows: RowSet) -> Prepared | None:
-            self._selection.stats.add_rows(rows.stored_rows)
-            if queue is not None:
-                rows = queue.qualifying(rows, threshold)
-            return self._candidates.prepare(self._selection.filtered(rows), threshold)
-
-        for prepared in ordered_map(prepare, row_sets, self._threads):
-            self._candidates.accept(prepared)
-
-
 def _page_scan(selection: Selection, candidates: Candidates, intake: Intake) -> None:
     """Value-led order: pages best bound first, then the merged rows, whose stored bounds prove less."""
     lanes = selection.lanes()
-    queue = PageQueue(selection, candidates.keys[0], [lane for lane in lanes if isinstance(lane, FileLane)])
-    witness = queue.witness(candidates.k)
+    queue = PageQueue(selection, candidates, [lane for lane in lanes if isinstance(lane, FileLane)])
+    witness = queue.witness()
     if witness is not None:
         candidates.filter.offer(witness, "statistics")
     while (row_sets := queue.next(candidates.filter.threshold)) is not None:
@@ -98,251 +52,3 @@ def _page_scan(selection: Selection, candidates: Candidates, intake: Intake) -> 
         if not isinstance(lane, FileLane):
             for rows in selection.lane_row_sets(lane, *selection.runs(lane)):
                 intake.take([rows], queue)
-
-
-@dataclass(slots=True)
-class _Pending:
-    """Older parts of runs that were read in part: row ranges (n, files), each run's key bound, and the next piece's size."""
-
-    lane: Lane
-    starts: IntArray
-    stops: IntArray
-    device: NDArray[np.int32]
-    keys: IntArray
-    piece_rows: int
-
-
-class _Queue:
-    """The runs of one lane, best first, as far as they have been asked for."""
-
-    __slots__ = ("_cursor", "_limits", "_order", "_rank", "_run_key", "_selection", "lane", "next_key")
-
-    def __init__(self, lane: Lane, selection: Selection, descending: bool, run_key: IntArray, rank: NDArray[np.int32]) -> None:
-        self.lane = lane
-        self._selection = selection
-        self._run_key = run_key
-        self._rank = rank
-        self._order = np.argsort(run_key, kind="stable").astype(np.int32) if len(run_key) else lane.order(descending)
-        if len(run_key) and lane.merged is not None:
-            self._order = self._order[~lane.merged[self._order]]
-        self._cursor = np.zeros(2, np.int64)
-        self._limits = np.zeros(9, np.int64)
-        self._limits[:3] = selection.time_low, selection.time_high, descending
-        self.next_key = INT64_MIN
-
-    def pull(self, threshold: Threshold | None, wanted: int, stop_key: int) -> IntArray:
-        """Up to ``wanted`` next runs that may qualify, at most up to ``stop_key`` beyond the first few; updates ``next_key``."""
-        limits = self._limits
-        limits[3] = threshold is not None
-        limits[4:6] = (threshold.key, threshold.tie) if threshold is not None else (0, 0)
-        limits[6:9] = stop_key, wanted, min(wanted, _FIRST_RUNS)
-        out = np.empty(wanted, np.int64)
-        lane = self.lane
-        count = run_kernels.pull(
-            self._order, self._run_key, lane.min_time, lane.max_time, lane.device, self._selection.device_mask, self._rank, limits,
-            self._cursor, out,
-        )  # fmt: skip
-        self.next_key = INT64_MAX if self.exhausted else int(self._cursor[1])
-        return out[:count]
-
-    def keys(self, runs: IntArray) -> IntArray:
-        """The key of each run's best row, or better."""
-        if len(self._run_key):
-            return self._run_key[runs]
-        low, high, descending = self._limits[:3].tolist()
-        lane = self.lane
-        best: IntArray = ~np.minimum(lane.max_time[runs], high) if descending else np.maximum(lane.min_time[runs], low)
-        return best
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no later run can qualify."""
-        return int(self._cursor[0]) >= len(self._order)
-
-
-class RunScan:
-    """Time- or tag-led order: device runs best first, each from its better end."""
-
-    def __init__(self, selection: Selection, candidates: Candidates, intake: Intake) -> None:
-        self.selection = selection
-        self.candidates = candidates
-        self.intake = intake
-        self.table = selection.table
-        keys = candidates.keys
-        roles = [table_column(self.table, key.column).role for key in keys]
-        self.time_leads = roles[0] is Role.TIME
-        led = next((i for i, role in enumerate(roles) if role not in (Role.TAG, Role.ATTRIBUTE)), len(roles))
-        #: Rows of one run are ordered by time (after keys that are the run's own), this way round; None where a value decides.
-        self.descending: bool | None = False if led == len(roles) else keys[led].descending if roles[led] is Role.TIME else None
-        #: At most k rows of a run can be results: with no filter on values and one row per time, those at its better end.
-        self.capped = self.descending is not None and not selection.filters_rows and self.table.table.options.mode == "table"
-
-    def run(self) -> None:
-        """Offer every row that can be a result."""
-        topk_filter, k = self.candidates.filter, self.candidates.k
-        lanes = self.selection.lanes()
-        if self.time_leads and not self.selection.filters_rows:
-            witness = self._witness(lanes, k)
-            if witness is not None:
-                topk_filter.offer(witness, "statistics")
-        queues = self._queues(lanes)
-        pending: list[_Pending] = []
-        wanted = _FIRST_RUNS if self.time_leads else 1  # the first tag value's runs may be all it takes
-        for queue in queues:
-            queue.pull(topk_filter.threshold, 0, INT64_MIN)
-        while True:
-            queues = [queue for queue in queues if not queue.exhausted]
-            best_queue = min(queues, key=lambda queue: queue.next_key, default=None)
-            best_pending = min(pending, key=lambda group: int(group.keys.min()), default=None)
-            if best_pending is not None and (best_queue is None or int(best_pending.keys.min()) <= best_queue.next_key):
-                pending.remove(best_pending)
-                step = best_pending
-            elif best_queue is not None:
-                others = [queue.next_key for queue in queues if queue is not best_queue]
-                others += [int(group.keys.min()) for group in pending]
-                runs = np.sort(best_queue.pull(topk_filter.threshold, wanted, min(others, default=INT64_MAX)))
-                wanted = min(wanted * 2, _RUNS_MAX)
-                if len(runs) == 0:
-                    continue
-                step = self._begin(best_queue, runs)
-            else:
-                return
-            rest = self._step(step)
-            if rest is not None:
-                pending.append(rest)
-
-    def _queues(self, lanes: list[Lane]) -> list[_Queue]:
-        leading = self.candidates.keys[0]
-        rank = self.table.devices.rank if self.candidates.tie_is_rank else _NO_RANK
-        if self.time_leads:
-            return [_Queue(lane, self.selection, leading.descending, _EMPTY, rank) for lane in lanes]
-        keys = device_keys(self.table, leading)
-        return [_Queue(lane, self.selection, bool(self.descending), keys[lane.device], rank) for lane in lanes]
-
-    def _witness(self, lanes: list[Lane], k: int) -> Threshold | None:
-        """The k-th best of rows that the time index proves to exist, one per device; None where it proves fewer than ``k``."""
-        descending = bool(self.descending)
-        selection = self.selection
-        numbers, times = [], []
-        reach = INT64_MAX
-        for lane in sorted(lanes, key=lambda lane: self._lane_key(lane, descending)):
-            if self._lane_key(lane, descending) > reach:
-                break  # its best row is worse than k that are known already
-            room = min(k, len(lane.device))
-            number, time = np.empty(room, np.int32), np.empty(room, np.int64)
-            count = run_kernels.witnesses(
-                lane.order(descending), lane.min_time, lane.max_time, lane.device, selection.device_mask, selection.time_low,
-                selection.time_high, int(descending), room, number, time,
-            )  # fmt: skip
-            numbers.append(number[:count])
-            times.append(~time[:count] if descending else time[:count])
-            if count == k:
-                reach = min(reach, int(times[-1][-1]))
-        if not numbers:
-            return None
-        number, key = np.concatenate(numbers), np.concatenate(times)
-        rank = self.table.devices.rank[number].astype(np.int64)
-        order = np.lexsort((rank, key))
-        _, first = np.unique(number[order], return_index=True)  # one witness per device: its versions in two files are one row
-        best = order[np.sort(first)][:k]
-        if len(best) < k:
-            return None
-        last = best[-1]
-        return Threshold(int(VALUE), int(key[last]), int(rank[last]) if self.candidates.tie_is_rank else ANY_TIE)
-
-    def _lane_key(self, lane: Lane, descending: bool) -> int:
-        """The key of the best row that a lane can hold."""
-        held = [self.table.files[index] for index in lane.files]
-        return ~max(file.max_time for file in held) if descending else min(file.min_time for file in held)
-
-    # ------------------------------------------------------------------------------------------------ steps
-
-    def _begin(self, queue: _Queue, runs: IntArray) -> _Pending:
-        """The wanted part of newly pulled runs (ascending)."""
-        selection, lane = self.selection, queue.lane
-        starts, stops = lane.bounds(runs)
-        selection.runs_read += int(np.count_nonzero(stops > starts))
-        cut = (lane.min_time[runs] < selection.time_low) | (lane.max_time[runs] > selection.time_high)
-        if cut.any():
-            starts, stops = self._cut(lane, starts, stops, cut, selection.time_low, selection.time_high)
-        piece = self.candidates.k if self.capped else max(_FIRST_PIECE, self.candidates.k)
-        return _Pending(lane, starts, stops, lane.device[runs], queue.keys(runs), piece)
-
-    def _cut(
-        self, lane: Lane, starts: IntArray, stops: IntArray, which: BoolArray, low: int, high: int
-    ) -> tuple[IntArray, IntArray]:
-        starts, stops = starts.copy(), stops.copy()
-        for column, index in enumerate(lane.files):
-            source = self.selection.sources[index]
-            starts[which, column], stops[which, column] = self.selection.cut(
-                source, starts[which, column], stops[which, column], low, high
-            )
-        return starts, stops
-
-    def _step(self, step: _Pending) -> _Pending | None:
-        """Read the better end of some runs and offer it; returns what of them may still matter."""
-        step = self._drop_hopeless(step)
-        lane, starts, stops = step.lane, step.starts, step.stops
-        if len(starts) == 0:
-            return None
-        threshold = self.candidates.filter.threshold
-        if self.time_leads and threshold is not None and not (self.capped and step.piece_rows <= _UNSEARCHED_ROWS):
-            low, high = (~threshold.key, INT64_MAX) if self.descending else (INT64_MIN, threshold.key)
-            starts, stops = self._cut(lane, starts, stops, np.ones(len(starts), np.bool_), low, high)
-        rest = None
-        piece_rows = min(step.piece_rows, max(1, _STEP_ROWS // len(starts)))
-        if self.descending is not None and bool(((stops - starts) > piece_rows).any()):
-            starts, stops, rest = self._split(step, starts, stops, piece_rows)
-        self.intake.take(self.selection.lane_row_sets(lane, starts, stops))
-        return rest
-
-    def _drop_hopeless(self, step: _Pending) -> _Pending:
-        """Leave out the runs that the threshold of by now excludes."""
-        threshold = self.candidates.filter.threshold
-        if threshold is None:
-            return step
-        keep = step.keys <= threshold.key
-        if self.candidates.tie_is_rank:
-            keep &= (step.keys < threshold.key) | (self.table.devices.rank[step.device] <= threshold.tie)
-        return _Pending(step.lane, step.starts[keep], step.stops[keep], step.device[keep], step.keys[keep], step.piece_rows)
-
-    def _split(
-        self, step: _Pending, starts: IntArray, stops: IntArray, piece_rows: int
-    ) -> tuple[IntArray, IntArray, _Pending | None]:
-        """Part runs so that the better end has at most ``piece_rows`` rows of each file: (starts, stops) of it, and the rest."""
-        lane, newest = step.lane, bool(self.descending)
-        split = np.maximum(starts, stops - piece_rows) if newest else np.minimum(stops, starts + piece_rows)
-        parted = (split > starts) if newest else (split < stops)
-        edge = np.full(starts.shape, INT64_MIN if newest else INT64_MAX)  # time of the better end's last row in each file
-        time = self.table.table.schema.time
-        for column, index in enumerate(lane.files):
-            at = np.flatnonzero(parted[:, column])
-            rows = np.ascontiguousarray(split[at, column] if newest else split[at, column] - 1)
-            if len(at):
-                edge[at, column] = self.selection.sources[index].read(time, rows, rows + 1).values
-        edge_time = edge.max(axis=1) if newest else edge.min(axis=1)
-        if len(lane.files) > 1:
-            split = self._part_at(lane, starts, stops, split, edge_time)
-        better = (split, stops) if newest else (starts, split)
-        worse = (starts, split) if newest else (split, stops)
-        some = parted.any(axis=1)
-        if self.capped or not some.any():
-            return (*better, None)
-        keys = step.keys if not self.time_leads else ~edge_time if newest else edge_time
-        return (*better, _Pending(lane, worse[0][some], worse[1][some], step.device[some], keys[some], step.piece_rows * 4))
-
-    def _part_at(self, lane: Lane, starts: IntArray, stops: IntArray, split: IntArray, edge_time: IntArray) -> IntArray:
-        """Move every file's split to one time per run, so that no row's versions are parted; it lies in the better end."""
-        newest = bool(self.descending)
-        moved = split.copy()
-        time = self.table.table.schema.time
-        for column, index in enumerate(lane.files):
-            first, last = (split[:, column], stops[:, column]) if newest else (starts[:, column], split[:, column])
-            some = np.flatnonzero(first < last)
-            if len(some):
-                first, last = np.ascontiguousarray(first[some]), np.ascontiguousarray(last[some])
-                found = np.empty(len(some), np.int64)
-                times = self.selection.sources[index].read(time, first, last).values
-                run_kernels.search(times, first, last, edge_time[some], int(not newest), found)
-                moved[some, column] = found
-        return moved

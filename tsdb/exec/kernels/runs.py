@@ -5,15 +5,15 @@ from __future__ import annotations
 from tsdb_format.kernels.registry import kernel
 
 
-@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], i32[in], i64[in], i64[out], i64[out]) -> i64")
-def pull(order, run_key, min_time, max_time, device, device_mask, rank, limits, cursor, out):  # type: ignore[no-untyped-def]
+@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], i64[in], i64[in], i64[out], i64[out]) -> i64")
+def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limits, cursor, out):  # type: ignore[no-untyped-def]
     """The next runs of a best-first order that can hold a wanted row.
 
     ``limits`` = [time low, time high, descending, threshold active, threshold key, threshold tie, stop key, wanted, least].
-    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). ``device_mask`` is by
-    table-wide device, empty for all; ``rank`` likewise, empty where ties do not count. Pulls ``wanted`` runs, or fewer (``least``) once keys
-    pass ``stop key``. ``cursor`` = [position, key of the run it stopped at]; the position becomes the length when nothing is left.
-    Writes indices into the runs to ``out``; returns how many.
+    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). ``run_tie`` is its tie, empty
+    where ties say nothing; ``device_mask`` is by table-wide device, empty for all. Pulls ``wanted`` runs, or fewer (``least``) once
+    keys pass ``stop key``. ``cursor`` = [position, key of the run it stopped at]; the position becomes the length when nothing is
+    left. Writes indices into the runs to ``out``; returns how many.
     """
     low, high, descending, active, threshold = limits[0], limits[1], limits[2], limits[3], limits[4]
     tie, stop_key, wanted, least = limits[5], limits[6], limits[7], limits[8]
@@ -34,7 +34,7 @@ def pull(order, run_key, min_time, max_time, device, device_mask, rank, limits, 
             if key > threshold:
                 at = order.shape[0]
                 break
-            if rank.shape[0] > 0 and key == threshold and rank[device[i]] > tie:
+            if run_tie.shape[0] > 0 and key == threshold and run_tie[i] > tie:
                 at += 1
                 continue
         if count >= wanted or (count >= least and key > stop_key):
