@@ -53,10 +53,8 @@ class Candidates:
         #: What orders rows of equal first keys, as far as units know it: the device's rank, the time, or something else (None).
         self.tie = _tie_of(table, keys)
         self._merged: list[MergedRows] = []
-        self._held: dict[str, NDArray[Any]] | None = None
-
-    def __len__(self) -> int:
-        return 0 if self._held is None else len(self._held["address"])
+        self._arrived: list[dict[str, NDArray[Any]]] = []
+        self._rows = 0
 
     # ------------------------------------------------------------------------------------------------ intake
 
@@ -92,7 +90,10 @@ class Candidates:
         if isinstance(rows, MergedRows):
             arrays["origin"] += len(self._merged) + 1
             self._merged.append(rows)
-        self._merge(arrays)
+        self._arrived.append(arrays)
+        self._rows += rows.count
+        if self._rows >= self.k + self.k // 4 or (self._rows >= self.k and self.filter.threshold is None):
+            self._compact()
 
     def _key(self, rows: RowSet, index: int) -> dict[str, NDArray[Any]]:
         """The arrays of one sort key by name: class (only where some value is NULL), key, and the text itself for strings."""
@@ -100,18 +101,21 @@ class Candidates:
         parts = zip(("class", "key", "text"), found, strict=True)
         return {f"{part}{index}": values for part, values in parts if values is not None}
 
-    def _merge(self, arrived: dict[str, NDArray[Any]]) -> None:
-        held = self._held
-        if held is not None:
-            both = held.keys() | arrived.keys()
-            sizes = len(held["address"]), len(arrived["address"])
-            arrived = {
-                name: np.concatenate([_column(held, name, sizes[0]), _column(arrived, name, sizes[1])]) for name in both
-            }  # fmt: skip
-        order = self._order(arrived)[: self.k]
-        self._held = {name: values[order] for name, values in arrived.items()}
+    def _compact(self) -> None:
+        """Keep the best ``k`` of what has arrived, in order; the last of them is the new threshold."""
+        if len(self._arrived) > 1:
+            sizes = [len(part["address"]) for part in self._arrived]
+            names = set().union(*self._arrived)
+            joined = {
+                name: np.concatenate([_column(p, name, n) for p, n in zip(self._arrived, sizes, strict=True)]) for name in names
+            }
+        else:
+            joined = self._arrived[0]
+        order = self._order(joined)[: self.k]
+        kept = {name: values[order] for name, values in joined.items()}
+        self._arrived, self._rows = [kept], len(order)
         if len(order) == self.k:
-            last = {name: values[-1] for name, values in self._held.items()}
+            last = {name: values[-1] for name, values in kept.items()}
             tie = ANY_TIE
             if self.tie is not None:
                 tie = int(last["rank" if self.tie == "rank" else "time" if self._with_time else "key1"])
@@ -135,10 +139,10 @@ class Candidates:
 
     def batch(self, names: tuple[str, ...], offset: int) -> Batch:
         """The held rows from ``offset`` on, in order, with the named columns read now."""
-        held = self._held
-        if held is None or len(held["address"]) <= offset:
+        if self._rows <= offset:
             return empty_batch(self._table, names)
-        address, origin, ordinal = (held[name][offset:] for name in ("address", "origin", "ordinal"))
+        self._compact()
+        address, origin, ordinal = (self._arrived[0][name][offset:] for name in ("address", "origin", "ordinal"))
         parts: list[RowSet] = []
         places: list[IntArray] = []
         in_file = np.flatnonzero(origin < 0)
@@ -158,7 +162,7 @@ class Candidates:
             places.append(group)
         place = np.empty(len(address), np.int64)
         place[np.concatenate(places)] = np.arange(len(address), dtype=np.int64)
-        return Batch({name: _compact(concat([rows.read(name) for rows in parts]).take(place)) for name in names}, len(address))
+        return Batch({name: _with_own_pool(concat([rows.read(name) for rows in parts]).take(place)) for name in names}, len(address))
 
 
 def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, NDArray[Any] | None]:
@@ -236,7 +240,7 @@ def _best_by_first_key(key_class: ClassArray | None, key: IntArray, k: int) -> N
     return keep
 
 
-def _compact(vector: Vector) -> Vector:
+def _with_own_pool(vector: Vector) -> Vector:
     """The same values with a pool of their own where the shared one is much larger."""
     pool = vector.pool
     if pool is None or len(pool) <= 4 * len(vector) + 16:
