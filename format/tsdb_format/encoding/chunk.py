@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import xxhash
-from numpy.typing import NDArray
 
-from tsdb_format.encoding.page_set import Encoding
+from tsdb_format.encoding.page_set import WordArray
+from tsdb_format.kernels.checksum import WORDS_MIN
 from tsdb_format.types import Kind
 from tsdb_format.vector import ByteArray, IntArray, Vector
+
+#: Most words that a block of a page may take: packed residuals, patches, exceptions and their positions.
+_BLOCK_WORDS_MAX = 2_432
 
 
 @dataclass(slots=True)
@@ -20,57 +22,49 @@ class EncodedChunk:
     data: ByteArray
     page_offset: IntArray
     page_bytes: IntArray
-    page_checksum: NDArray[np.uint64]
+    page_checksum: WordArray
     page_encoding: ByteArray
     page_compression: ByteArray
-    dict_offset: int
-    dict_bytes: int
-    dict_checksum: int
+    dict_offset: int = 0
+    dict_bytes: int = 0
+    dict_checksum: int = 0
+
+    @classmethod
+    def empty(cls, page_count: int) -> EncodedChunk:
+        """A chunk whose page tables are still to be filled."""
+        return cls(
+            np.empty(0, np.uint8), np.zeros(page_count, np.int64), np.zeros(page_count, np.int64),
+            np.zeros(page_count, np.uint64), np.zeros(page_count, np.uint8), np.zeros(page_count, np.uint8),
+        )  # fmt: skip
+
+    def put_first(self, section: bytes, checksum: int) -> None:
+        """Place a dictionary section before the pages."""
+        self.data = np.concatenate([np.frombuffer(section, np.uint8), self.data])
+        self.page_offset += len(section)
+        self.dict_bytes = len(section)
+        self.dict_checksum = checksum
 
 
-def _values(vector: Vector) -> bytes:
-    if vector.pool is not None:
-        texts = [vector.pool.bytes_at(int(code)) for code in np.where(vector.valid(), vector.values, -1)]
-        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-        return ends.tobytes() + b"".join(texts)
-    if vector.type.kind is Kind.BOOLEAN:
-        return np.packbits(vector.values, bitorder="little").tobytes()
-    return vector.values.tobytes()
-
-
-def _page(vector: Vector) -> tuple[Encoding, bytes]:
-    valid = vector.valid()
-    if not valid.any():
-        return Encoding.CONSTANT, b""
-    source = np.maximum.accumulate(np.where(valid, np.arange(len(vector)), -1))
-    source[source < 0] = np.flatnonzero(valid)[0]
-    bits = b""
-    if not valid.all():
-        bits = np.packbits(valid, bitorder="little").tobytes()
-        bits += bytes(-len(bits) % 8)
-    filled = Vector(vector.type, vector.values[source], None, vector.pool)
-    if vector.pool is None and vector.type.kind not in (Kind.VECTOR, Kind.BOOLEAN):
-        raw = filled.values.view(f"u{filled.values.itemsize}")
-        if (raw == raw[0]).all():
-            return Encoding.CONSTANT, bits + raw[:1].tobytes()
-    return Encoding.BITMAP if vector.type.kind is Kind.BOOLEAN else Encoding.PLAIN, bits + _values(filled)
+def room(row_count: int, rows_per_page: int) -> WordArray:
+    """An uninitialized array of words that any encoding of the chunk fits into."""
+    pages = -(-row_count // rows_per_page)
+    blocks = pages * -(-min(rows_per_page, row_count) // 1024)
+    return np.empty(pages * WORDS_MIN + row_count // 64 + pages + blocks * _BLOCK_WORDS_MAX, np.uint64)
 
 
 def encode_chunk(vector: Vector, rows_per_page: int) -> EncodedChunk:
-    """Encode ``vector``, one chunk's rows, into pages of ``rows_per_page``; the last page may be short."""
-    starts = range(0, len(vector), rows_per_page)
-    count = len(starts)
-    chunk = EncodedChunk(
-        np.empty(0, np.uint8), np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64),
-        np.zeros(count, np.uint8), np.zeros(count, np.uint8), 0, 0, 0,
-    )  # fmt: skip
-    out = bytearray()
-    for page, start in enumerate(starts):
-        encoding, body = _page(vector.take(slice(start, start + rows_per_page)))
-        chunk.page_offset[page] = len(out)
-        chunk.page_bytes[page] = len(body)
-        chunk.page_checksum[page] = xxhash.xxh3_64_intdigest(body)
-        chunk.page_encoding[page] = encoding
-        out += body + bytes(-len(body) % 8)
-    chunk.data = np.frombuffer(out, np.uint8)
-    return chunk
+    """Encode ``vector``, one chunk's rows, into pages of ``rows_per_page``; the last page may be short.
+
+    The encoding is chosen by the size that a sample of blocks takes in each, weighed with how fast it decodes.
+    """
+    if vector.type.kind in (Kind.STRING, Kind.BLOB):
+        from tsdb_format.encoding.text import encode_text
+
+        return encode_text(vector, rows_per_page)
+    if vector.type.kind is Kind.VECTOR:
+        from tsdb_format.encoding.dense import encode_vectors
+
+        return encode_vectors(vector, rows_per_page)
+    from tsdb_format.encoding.number import encode_numbers
+
+    return encode_numbers(vector, rows_per_page)

@@ -1,55 +1,18 @@
-"""Read row ranges of a stored column."""
+"""Read row ranges of a stored column: one kernel call for all touched pages of a column of numbers."""
 
 from __future__ import annotations
 
 import numpy as np
-import xxhash
 
-from tsdb_format.encoding.page_set import Encoding, PageSet
-from tsdb_format.errors import Corruption, UnsupportedFormat
+from tsdb_format.encoding.compression import expand
+from tsdb_format.encoding.page_set import PageSet, Source, WordArray, item_bytes, kernel_kind
+from tsdb_format.kernels.rare import fill_rare
+from tsdb_format.kernels.read import read_words
 from tsdb_format.types import Kind
-from tsdb_format.vector import IntArray, Pool, Vector, concat
+from tsdb_format.vector import BoolArray, IntArray, Vector
 
-
-def _decode(pages: PageSet, page: int) -> Vector:
-    kind = pages.type.kind
-    rows = min(pages.rows_per_page, pages.row_count - page * pages.rows_per_page)
-    start, size = int(pages.page_offset[page]), int(pages.page_bytes[page])
-    raw = pages.buffer[start : start + size]
-    if not pages.verified[page]:
-        if xxhash.xxh3_64_intdigest(raw.tobytes()) != int(pages.page_checksum[page]):
-            raise Corruption("page checksum does not match", path=pages.path, offset=start)
-        pages.verified[page] = 1
-    nulls = int(pages.page_null_count[page])
-    width = max(pages.type.width, 1)
-    shape = (rows, width) if kind is Kind.VECTOR else (rows,)
-    if nulls == rows:
-        pool = Pool.of([b""]) if pages.type.is_pooled else None
-        return Vector(pages.type, np.zeros(shape, pages.type.physical), np.zeros(rows, np.bool_), pool)
-    validity, at = None, 0
-    if nulls:
-        validity = np.unpackbits(raw[: (rows + 7) // 8], bitorder="little", count=rows).view(np.bool_)
-        at = (rows + 63) // 64 * 8
-    try:
-        values, pool = _decode_values(pages, int(pages.page_encoding[page]), raw[at:].tobytes(), rows)
-    except ValueError as error:
-        raise Corruption("page body is malformed", path=pages.path, offset=start) from error
-    return Vector(pages.type, values.reshape(shape), validity, pool)
-
-
-def _decode_values(pages: PageSet, encoding: int, body: bytes, rows: int) -> tuple[np.ndarray, Pool | None]:
-    physical = pages.type.physical
-    if encoding == Encoding.BITMAP:
-        return np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little", count=rows).view(np.bool_), None
-    if encoding == Encoding.CONSTANT:
-        return np.repeat(np.frombuffer(body, physical, 1), rows), None
-    if encoding != Encoding.PLAIN:
-        raise UnsupportedFormat(f"unknown encoding {encoding}")
-    if pages.type.is_pooled:
-        offsets = np.zeros(rows + 1, np.int64)
-        offsets[1:] = np.frombuffer(body, np.int64, rows)
-        return np.arange(rows, dtype=np.int32), Pool(offsets, np.frombuffer(bytearray(body), np.uint8, offset=rows * 8))
-    return np.frombuffer(bytearray(body), physical), None
+_NO_BOOLS = np.empty(0, np.bool_)
+_NO_INTS = np.empty(0, np.int64)
 
 
 def read_pages(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
@@ -57,13 +20,58 @@ def read_pages(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
 
     ``starts`` and ``stops`` are int64 row numbers of the file: ascending, non-overlapping, none empty. Raises Corruption.
     """
-    size = pages.rows_per_page
-    parts = []
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        for page in range(start // size, (stop - 1) // size + 1):
-            base = page * size
-            parts.append(_decode(pages, page).take(slice(max(start - base, 0), stop - base)))
-    if parts:
-        return concat(parts)
-    shape = (0, pages.type.width) if pages.type.kind is Kind.VECTOR else (0,)
-    return Vector(pages.type, np.zeros(shape, pages.type.physical), None, Pool.of([]) if pages.type.is_pooled else None)
+    kind = pages.type.kind
+    if kind is Kind.STRING or kind is Kind.BLOB:
+        from tsdb_format.encoding.text import read_text
+
+        return read_text(pages, starts, stops)
+    if kind is Kind.VECTOR:
+        from tsdb_format.encoding.dense import read_vectors
+
+        return read_vectors(pages, starts, stops)
+    words, validity = read_numbers(pages, starts, stops)
+    if kind is Kind.DOUBLE:
+        return Vector(pages.type, words.view(np.float64), validity)
+    if kind is Kind.FLOAT:
+        return Vector(pages.type, words.astype(np.uint32).view(np.float32), validity)
+    if kind is Kind.BOOLEAN:
+        return Vector(pages.type, words.astype(np.bool_), validity)
+    if kind is Kind.INT32 or kind is Kind.DATE:
+        return Vector(pages.type, words.astype(np.int32), validity)
+    return Vector(pages.type, words.view(np.int64), validity)
+
+
+def read_numbers(
+    pages: PageSet, starts: IntArray, stops: IntArray, code_limit: IntArray = _NO_INTS, code_shift: IntArray = _NO_INTS
+) -> tuple[WordArray, BoolArray | None]:
+    """Values of the ranges' rows as 8-byte words, and their validity (None: no NULL).
+
+    For dictionary codes, ``code_limit`` is the length of each chunk's dictionary and ``code_shift`` what to add to its codes.
+    """
+    source = pages.source or pages.prepare()
+    starts = np.ascontiguousarray(starts, np.int64)
+    stops = np.ascontiguousarray(stops, np.int64)
+    if pages.has_compression:
+        source = expand(pages, starts, stops)
+    out = np.empty(int(stops.sum() - starts.sum()), np.uint64)
+    validity = np.empty(len(out), np.bool_) if pages.has_nulls else _NO_BOOLS
+    code = read_words(
+        *source, kernel_kind(pages.type.kind), starts, stops, code_limit, code_shift,
+        out, out.view(np.float64), out.view(np.float32), validity,
+    )  # fmt: skip
+    if code < 0:
+        raise pages.failure(code)
+    if code & 1:
+        _fill_rare(pages, source, starts, stops, code_limit, code_shift, out)
+    return out, validity if code > 1 else None
+
+
+def _fill_rare(
+    pages: PageSet, source: Source, starts: IntArray, stops: IntArray, code_limit: IntArray, code_shift: IntArray, out: WordArray
+) -> None:
+    code = fill_rare(
+        source.words, source.words.view(np.uint8), source.page_offset, source.page_bytes, source.page_encoding, source.page_nulls,
+        source.row_count, source.rows_per_page, item_bytes(pages.type.kind), starts, stops, code_limit, code_shift, out,
+    )  # fmt: skip
+    if code < 0:
+        raise pages.failure(code)

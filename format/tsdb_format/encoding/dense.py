@@ -1,0 +1,56 @@
+"""Encode and read vectors: rows of float32 elements, plain or byte-split and compressed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tsdb_format.encoding.chunk import EncodedChunk
+from tsdb_format.encoding.compression import compress_pages, expand, pack_frame
+from tsdb_format.encoding.page_set import Encoding, PageSet
+from tsdb_format.kernels.checksum import WORDS_MIN
+from tsdb_format.kernels.dense import encode_dense, read_dense
+from tsdb_format.vector import IntArray, Vector
+
+_NO_BOOLS = np.empty(0, np.bool_)
+_SAMPLE_ITEMS = 16_384
+#: Vectors are read whole and often: compression must save a quarter.
+_COMPRESSED_SHARE_MAX = 0.75
+
+
+def encode_vectors(vector: Vector, rows_per_page: int) -> EncodedChunk:
+    """Encode a chunk of a VECTOR column."""
+    rows, width = len(vector), vector.type.width
+    validity = _NO_BOOLS if vector.validity is None else np.require(vector.validity, np.bool_, "C")
+    items = np.require(vector.values, np.float32, ["C", "A"]).reshape(-1).view(np.uint32)
+    planes = items[:_SAMPLE_ITEMS].view(np.uint8).reshape(-1, 4).T.tobytes()
+    split = len(planes) > 0 and pack_frame(planes, _COMPRESSED_SHARE_MAX) is not None
+    chunk = EncodedChunk.empty(-(-rows // rows_per_page))
+    pages = len(chunk.page_offset)
+    out = np.empty((WORDS_MIN + 2) * pages + rows // 64 + (rows * width + 1) // 2, np.uint64)
+    size = encode_dense(
+        items, validity, width, rows_per_page, int(Encoding.BYTE_SPLIT if split else Encoding.PLAIN),
+        out, out.view(np.uint32), out.view(np.uint8), chunk.page_offset, chunk.page_bytes, chunk.page_checksum, chunk.page_encoding,
+    )  # fmt: skip
+    chunk.data = out[:size].view(np.uint8)
+    if split:
+        compress_pages(chunk, _COMPRESSED_SHARE_MAX)
+    return chunk
+
+
+def read_vectors(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
+    """Rows of a VECTOR column as a float32 matrix."""
+    source = pages.source or pages.prepare()
+    starts = np.ascontiguousarray(starts, np.int64)
+    stops = np.ascontiguousarray(stops, np.int64)
+    if len(starts) and (int(starts[0]) < 0 or int(stops[-1]) > pages.row_count):
+        raise IndexError(f"rows outside the column's {pages.row_count:,}")
+    if pages.has_compression:
+        source = expand(pages, starts, stops)
+    rows, width = int(stops.sum() - starts.sum()), pages.type.width
+    out = np.empty(rows * width, np.uint32)
+    validity = np.empty(rows, np.bool_)
+    words = source.words
+    code = read_dense(words, words.view(np.uint32), words.view(np.uint8), *source[1:], width, starts, stops, out, validity)
+    if code < 0:
+        raise pages.failure(code)
+    return Vector(pages.type, out.view(np.float32).reshape(rows, width), None if validity.all() else validity)

@@ -1,0 +1,155 @@
+"""The entries of the numeric read path: rows of many ranges, and binary search in sorted rows."""
+
+# mypy: disable-error-code="no-untyped-def,assignment"
+from __future__ import annotations
+
+import numpy as np
+
+from tsdb_format.kernels.block import HELD, INTEGER, MALFORMED, SCRATCH
+from tsdb_format.kernels.page import DICTIONARY, check_page, decode_rows
+from tsdb_format.kernels.registry import kernel
+
+u = np.uint64
+ZERO = u(0)
+#: A range outside the column: the caller's fault, not the file's.
+BAD_RANGE = -5
+#: Not an error: the page is of an encoding that these kernels leave to ``rare``.
+RARE = -6
+
+
+@kernel(
+    "(u64[in], i64[in], i64[in], u64[in], u8[in], i64[in], u8[out], i64, i64, i64, i64[in], i64[in], i64[in], i64[in], "
+    "u64[out], f64[out], f32[out], b1[out]) -> i64"
+)
+def read_words(
+    words, page_offset, page_bytes, page_checksum, page_encoding, page_nulls, verified, row_count, rows_per_page, kind,
+    starts, stops, code_limit, code_shift, out, doubles, floats, validity,
+):  # fmt: skip
+    """Decode the rows of the ranges ``starts[i]`` to ``stops[i]``, end to end, into ``out`` and, unless empty, ``validity``.
+
+    ``words`` is the file as 8-byte words, the ``page_*`` arrays describe the column, ``doubles`` and ``floats`` view ``out``.
+    Unless empty, ``code_limit`` and ``code_shift`` give for each chunk the length of its dictionary, which codes must be below,
+    and what is added to them. Returns twice the number of NULLs, plus 1 where rows were left out for ``fill_rare``; or
+    -8 * page - (1 to 5) for what is wrong with a page.
+    """
+    scratch = np.empty(SCRATCH, np.uint64)
+    scratch[HELD] = ~ZERO
+    at = 0
+    nulls = 0
+    rare = 0
+    for k in range(len(starts)):
+        row = starts[k]
+        if row < 0 or stops[k] > row_count:
+            return BAD_RANGE
+        page = row // rows_per_page
+        while row < stops[k]:
+            low = row - page * rows_per_page
+            rows = row_count - row + low if row_count - row + low < rows_per_page else rows_per_page
+            high = stops[k] - row + low if stops[k] - row + low < rows else rows
+            row += high - low
+            stop = at + high - low
+            if page_nulls[page] >= rows:
+                for i in range(u(at), u(stop)):
+                    out[i] = ZERO
+                    validity[i] = False
+                nulls += high - low
+                at = stop
+                page += 1
+                continue
+            code = check_page(words, page_offset[page], page_bytes[page], page_checksum[page], verified, page, scratch)
+            begin = page_offset[page] >> 3
+            end = begin + (page_bytes[page] >> 3)
+            if code == 0 and len(validity):
+                bits = begin
+                some = page_nulls[page] > 0
+                if some:
+                    begin += (rows + 63) >> 6
+                if begin >= end:
+                    return MALFORMED - 8 * page
+                for i in range(low, high):
+                    valid = not some or (words[u(bits + (i >> 6))] >> u(i & 63)) & u(1) != ZERO
+                    validity[u(at + i - low)] = valid
+                    nulls += not valid
+            here = page_encoding[page] > DICTIONARY
+            rare |= here
+            if code == 0 and not here:
+                code = decode_rows(words, begin, end, page_encoding[page], rows, kind, low, high, scratch, out, doubles, floats, at)
+            if code:
+                return code - 8 * page
+            if len(code_limit) and not here:
+                limit = u(code_limit[page >> 6])
+                shift = u(code_shift[page >> 6])
+                for i in range(u(at), u(stop)):
+                    if out[i] >= limit:
+                        return MALFORMED - 8 * page
+                    out[i] += shift
+            at = stop
+            page += 1
+    return nulls << 1 | rare
+
+
+@kernel(
+    "(u64[in], i64[in], i64[in], u64[in], u8[in], u8[out], i64, i64, i64[in], i64[in], i64, "
+    "u64[out], f64[out], f32[out], i64[out]) -> i64"
+)
+def search_words(
+    words, page_offset, page_bytes, page_checksum, page_encoding, verified, row_count, rows_per_page, starts, stops, key,
+    block, doubles, floats, found,
+):  # fmt: skip
+    """Per range of ascending 8-byte integers, the first row whose value is at least ``key``, or the range's stop.
+
+    Only the first values of blocks are decoded, and one block. The column has no NULLs. ``block`` is scratch of 1,024 words,
+    ``doubles`` and ``floats`` its views. Returns 0 or a code as ``read_words`` does,
+    or RARE - 8 * page.
+    """
+    scratch = np.empty(SCRATCH, np.uint64)
+    scratch[HELD] = ~ZERO
+    for k in range(len(starts)):
+        low = starts[k]
+        high = stops[k]
+        if low < 0 or high > row_count:
+            return BAD_RANGE
+        while low < high:
+            # Rows before low are below key, those from high on are not.
+            # Probe a block's first row, or decode the one block that is left.
+            row = (low + high) >> 1
+            page = row // rows_per_page
+            start = page * rows_per_page
+            stop = start + ((((row - start) >> 10) + 1) << 10)
+            if stop > start + rows_per_page:
+                stop = start + rows_per_page
+            row = start + ((row - start) >> 10 << 10)
+            if row <= low and stop >= high:
+                row, stop = low, high
+            else:
+                if row <= low:
+                    row = stop
+                    page = row // rows_per_page
+                    start = page * rows_per_page
+                stop = row + 1
+            code = check_page(words, page_offset[page], page_bytes[page], page_checksum[page], verified, page, scratch)
+            if code == 0:
+                if page_encoding[page] > DICTIONARY:
+                    return RARE - 8 * page
+                begin = page_offset[page] >> 3
+                end = begin + (page_bytes[page] >> 3)
+                rows = row_count - start if row_count - start < rows_per_page else rows_per_page
+                code = decode_rows(
+                    words, begin, end, page_encoding[page], rows, INTEGER, row - start, stop - start,
+                    scratch, block, doubles, floats, 0,
+                )  # fmt: skip
+            if code:
+                return code - 8 * page
+            first, last = row, stop
+            while first < last:
+                middle = (first + last) >> 1
+                if np.int64(block[u(middle - row)]) < key:
+                    first = middle + 1
+                else:
+                    last = middle
+            if first > row:
+                low = first
+            if first < stop:
+                high = first
+        found[k] = low
+    return 0
