@@ -17,7 +17,7 @@ from tsdb.sql.statement import (
     ShowTables,
     Statement,
 )
-from tsdb.sql.token import Cursor, Token, tokenize
+from tsdb.sql.token import PARAMETER, Cursor, Token, tokenize
 from tsdb.suggestion import nearest
 from tsdb_format.errors import InvalidInput
 
@@ -73,8 +73,27 @@ def _read_query(text: str, tokens: list[Token]) -> Query:
         settings = _read_assignments(Cursor(text, tokens[at + 1 :]))
         tokens = tokens[:at]
     start, end = tokens[0].start, tokens[-1].end
-    shifted = tuple(Token(kind, value, begin - start, stop - start) for kind, value, begin, stop in tokens)
-    return Query(text[start:end], shifted, settings)
+    shifted = [Token(kind, value, begin - start, stop - start) for kind, value, begin, stop in tokens]
+    return Query(*_number_parameters(text[start:end], shifted), settings)
+
+
+def _number_parameters(text: str, tokens: list[Token]) -> tuple[str, tuple[Token, ...]]:
+    """Write every ``?`` as ``$1``, ``$2`` and so on: a tree does not keep the order of the text."""
+    kinds = {
+        ("?" if token.text == "?" else "$1" if token.text[1:].isdigit() else "$name") for token in tokens if token.kind == PARAMETER
+    }
+    if len(kinds) > 1:
+        raise InvalidInput(f"parameters are all of one kind: ?, $1 or $name, not {' and '.join(sorted(kinds))} in one statement")
+    if "?" not in kinds:
+        return text, tuple(tokens)
+    pieces, at, count = [], 0, 0
+    for token in tokens:
+        if token.kind == PARAMETER:
+            count += 1
+            pieces += [text[at : token.start], f"${count}"]
+            at = token.end
+    numbered = "".join(pieces) + text[at:]
+    return numbered, tuple(tokenize(numbered))
 
 
 def _settings_clause(tokens: list[Token]) -> int | None:

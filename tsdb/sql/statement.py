@@ -23,7 +23,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of a query: ``analyze`` runs it, ``rules`` shows the plan after each rule that changed it, ``form`` is 'text' or 'json'."""
+    """EXPLAIN of a query: ``analyze`` runs it, ``rules`` shows what each rule did, ``form`` is 'text' or 'json'."""
 
     query: Query
     analyze: bool = False

@@ -1,0 +1,255 @@
+"""DuckDB as an operator: it runs SQL text over inputs that are scans and plans of ours.
+
+Each input is offered as a dataset whose columns are asked for when DuckDB scans it, so a scan reads what DuckDB's optimizer left of
+it, and one that is scanned twice runs twice. There is one DuckDB instance in a process, in memory, without access to Python's
+variables; every statement has a connection of its own. Time zone is UTC, as everywhere in tsdb.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.dataset as pads
+
+from tsdb.exec.arrow import Converter, arrow_schema, vectors_of
+from tsdb.exec.batch import Batch
+from tsdb.exec.executor import execute
+from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
+from tsdb.plan.schema import output_schema
+from tsdb_format.errors import Error, InvalidInput, NotFound
+from tsdb_format.types import Kind, parse_type
+
+if TYPE_CHECKING:
+    from tsdb.exec.context import ExecContext
+    from tsdb.settings import Settings
+
+#: Rows of the record batches that DuckDB hands out.
+BATCH_ROWS = 65_536
+
+
+class _Instance:
+    """The process's DuckDB. Made when first used, and anew in a forked child, whose copy has no threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.connection: Any = None
+        self.applied: tuple[int, int] | None = None
+        self.process = 0
+
+    def cursor(self, settings: Settings | None) -> Any:
+        with self.lock:
+            if self.connection is None or self.process != os.getpid():
+                folder = os.path.join(tempfile.gettempdir(), f"tsdb-duckdb-{os.getpid()}")
+                config = {"python_enable_replacements": False, "temp_directory": folder}
+                self.connection = duckdb.connect(":memory:", config=config)
+                self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
+                self.applied, self.process = None, os.getpid()
+            if settings is not None and self.applied != (settings.threads, settings.memory_limit):
+                self.connection.execute(f"SET GLOBAL threads = {settings.threads}")
+                self.connection.execute(f"SET GLOBAL memory_limit = '{max(settings.memory_limit, 2**26)}B'")
+                self.applied = (settings.threads, settings.memory_limit)
+            return self.connection.cursor()
+
+
+_INSTANCE = _Instance()
+
+
+def cursor(settings: Settings | None = None) -> Any:
+    """A connection for one statement; close it when done."""
+    return _INSTANCE.cursor(settings)
+
+
+class _Input(pads.Dataset):  # type: ignore[misc]
+    """One input as DuckDB sees it: a dataset with a schema, and a scanner per scan."""
+
+    def __init__(self, plan: Plan, run: DuckRun) -> None:
+        self._plan = plan
+        self._run = run
+        self._columns = output_schema(plan, run.snapshot_tables)
+        self._kinds = dict(self._columns)
+
+    @property
+    def schema(self) -> Any:
+        """The input's Arrow schema."""
+        return arrow_schema(self._columns, dictionaries=True)
+
+    def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
+        """What DuckDB calls for each scan, with the columns it wants and comparisons that it will not repeat."""
+        if not self._columns:
+            return _Scanner(self._run, self._plan, [], None, [])
+        wanted = list(self._kinds) if columns is None else list(columns)
+        text = "" if filter is None else str(filter)
+        read = [name for name in self._kinds if name in wanted or name in text]
+        narrowed = self._narrowed(tuple(read))
+        return _Scanner(self._run, narrowed, [(name, self._kinds[name]) for name in read], filter, wanted)
+
+    def _narrowed(self, names: tuple[str, ...]) -> Plan:
+        if names == tuple(self._kinds):
+            return self._plan
+        if isinstance(self._plan, TableScan):
+            made: Plan = replace(self._plan, columns=names)
+        else:
+            made = Project(self._plan, tuple((name, name) for name in names))
+        self._run.stand_in(self._plan, made)
+        return made
+
+
+class _Scanner:
+    """One scan of an input."""
+
+    def __init__(self, run: DuckRun, plan: Plan, columns: list[tuple[str, Any]], condition: Any, wanted: list[str]) -> None:
+        self._run = run
+        self._plan = plan
+        self._columns = columns
+        self._condition = condition
+        self._wanted = wanted
+
+    @property
+    def projected_schema(self) -> Any:
+        """The schema of what the reader gives."""
+        kinds = dict(self._columns)
+        return arrow_schema([(name, kinds[name]) for name in self._wanted], dictionaries=True)
+
+    def to_reader(self) -> Any:
+        """The rows, as a stream of record batches."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
+
+    def _batches(self) -> Iterator[Any]:
+        converter = Converter(self._columns, dictionaries=True)
+        try:
+            for batch in execute(self._plan, self._run.context):
+                made = converter.record_batch(batch)
+                if self._condition is not None:
+                    made = made.filter(self._condition)
+                yield made.select(self._wanted) if self._wanted else made
+        except BaseException as error:
+            self._run.failure = error
+            raise
+
+
+class DuckRun:
+    """One DuckQuery, bound: its columns are known, and it can be run, any number of times, over the same snapshot."""
+
+    def __init__(self, plan: DuckQuery, make_context: Callable[[], ExecContext]) -> None:
+        self.plan = plan
+        self.failure: BaseException | None = None
+        self._make_context = make_context
+        self.context = make_context()
+        self.snapshot_tables = self.context.snapshot
+        self._stand_ins: list[tuple[Plan, Plan]] = []
+        self._started = False
+        self.cursor = cursor(self.context.settings)
+        for name, child in plan.inputs:
+            self.cursor.register(name, _Input(child, self))
+        self._relation = self._guarded(lambda: self.cursor.sql(plan.sql, params=list(plan.parameters) or None))
+        if self._relation is None:
+            raise InvalidInput("the statement returns no rows")
+        self.columns: list[str] = list(self._relation.columns)
+        self.types: list[str] = [str(kind) for kind in self._relation.types]
+
+    def stand_in(self, original: Plan, narrowed: Plan) -> None:
+        """Remember that a narrowed plan runs for one of the plan's inputs, and keep it alive: counters go by identity."""
+        self._stand_ins.append((original, narrowed))
+
+    def settle(self) -> None:
+        """Give the counters of narrowed scans to the plan's own nodes."""
+        for original, narrowed in self._stand_ins:
+            inner, outer = original, narrowed
+            if isinstance(inner, TableScan):
+                found = self.context.stats.of(outer)
+                if found is not None:
+                    self.context.stats.nodes[id(inner)] = found
+
+    def _start(self) -> None:
+        """A run after the first counts anew."""
+        if self._started:
+            self.context = self._make_context()
+            self._stand_ins.clear()
+        self._started = True
+
+    def _guarded(self, act: Callable[[], Any]) -> Any:
+        """Run something of DuckDB's; an error of our own scan is raised as itself, DuckDB's as one of our kinds."""
+        self.failure = None
+        try:
+            return act()
+        except duckdb.Error as error:
+            failure: BaseException | None = self.failure
+            if failure is not None:
+                raise failure from None
+            raise translate(error) from error
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as Python values."""
+        self._start()
+        return list(self._guarded(self._relation.fetchall))
+
+    def df(self) -> Any:
+        """All rows as a pandas frame."""
+        self._start()
+        return self._guarded(self._relation.df)
+
+    def fetchnumpy(self) -> Any:
+        """All rows as numpy columns."""
+        self._start()
+        return self._guarded(self._relation.fetchnumpy)
+
+    def table(self) -> Any:
+        """All rows as an Arrow table."""
+        self._start()
+        return self._guarded(self._relation.to_arrow_table)
+
+    def reader(self) -> Any:
+        """The rows as a stream of record batches."""
+        self._start()
+        made = getattr(self._relation, "to_arrow_reader", None) or self._relation.fetch_record_batch
+        return self._guarded(lambda: made(BATCH_ROWS))
+
+    def rows(self, count: int) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows as Python values, ``count`` at a time, streaming."""
+        self._start()
+        running = self._guarded(lambda: self.cursor.execute(self.plan.sql, list(self.plan.parameters)))
+        while part := self._guarded(lambda: running.fetchmany(count)):
+            yield part
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.cursor.close()
+
+
+def translate(error: Any) -> Error:
+    """An error of DuckDB's as one of our kinds, with the first line of its message."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    message = lines[0] if lines else type(error).__name__
+    if isinstance(error, duckdb.CatalogException) or 'Referenced column "' in message or 'Referenced table "' in message:
+        more = next((line.strip() for line in lines[1:] if line.startswith(("Candidate bindings", "Did you mean"))), "")
+        return NotFound(message + (f" {more}" if more else ""))
+    if isinstance(error, duckdb.IOException | duckdb.InternalException | duckdb.InterruptException | duckdb.OutOfMemoryException):
+        return Error(message)
+    return InvalidInput(message)
+
+
+def run_duck_query(plan: DuckQuery, context: ExecContext) -> Iterator[Batch]:
+    """The rows of a DuckQuery as batches, where its types are ours; raises InvalidInput for others."""
+    run = DuckRun(plan, lambda: context)
+    try:
+        columns = [(name, parse_type(kind)) for name, kind in zip(run.columns, run.types, strict=True)]
+        yield from vectors_of(run.reader(), columns)
+    finally:
+        run.settle()
+        run.close()
+
+
+def is_native_type(name: str) -> bool:
+    """Whether a DuckDB type is one of ours."""
+    try:
+        return parse_type(name).kind in Kind
+    except InvalidInput:
+        return False

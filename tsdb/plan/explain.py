@@ -1,0 +1,142 @@
+"""Plans as text and as JSON: one node a line, its verb, then what it needs as k=v; counters below where a plan has run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Not, Or, Predicate
+
+if TYPE_CHECKING:
+    from tsdb.exec.stats import QueryStats
+
+#: Members of an IN list that are printed; more are counted.
+_MEMBERS_SHOWN = 8
+
+
+def lines(plan: Plan, stats: QueryStats | None = None) -> list[str]:
+    """The plan, indented by depth; with ``stats``, each scan's counters that are not zero, indented below it."""
+    return list(_lines(plan, stats, 0, ""))
+
+
+def document(plan: Plan, stats: QueryStats | None = None) -> dict[str, Any]:
+    """The plan as plain JSON values: operator, its details, counters, children."""
+    made: dict[str, Any] = {"operator": type(plan).__name__, **_details(plan)}
+    counters = _counters(plan, stats)
+    if counters:
+        made["counters"] = counters
+    inputs = _inputs(plan)
+    if inputs:
+        made["children"] = [{**({"input": name} if name else {}), **document(child, stats)} for name, child in inputs]
+    return made
+
+
+def json_text(plan: Plan, stats: QueryStats | None = None, more: Mapping[str, Any] | None = None) -> str:
+    """``document`` as text, with further top-level values."""
+    return json.dumps({**document(plan, stats), **(more or {})}, indent=2, ensure_ascii=False, default=str)
+
+
+def _lines(plan: Plan, stats: QueryStats | None, depth: int, name: str) -> Iterator[str]:
+    indent = "  " * depth
+    details = " ".join(f"{key}={_shown(value)}" for key, value in _details(plan).items() if key != "topk_id")
+    label = f"{name}: " if name else ""
+    yield f"{indent}{label}{type(plan).__name__} {details}".rstrip() + _mark(plan)
+    for key, value in (_counters(plan, stats) or {}).items():
+        yield f"{indent}    {key}={value}"
+    for child_name, child in _inputs(plan):
+        yield from _lines(child, stats, depth + 1, child_name)
+
+
+def _inputs(plan: Plan) -> list[tuple[str, Plan]]:
+    match plan:
+        case TopK(child=child) | Sort(child=child) | Limit(child=child) | Project(child=child):
+            return [("", child)]
+        case DuckQuery(inputs=inputs):
+            return list(inputs)
+    return []
+
+
+def _mark(plan: Plan) -> str:
+    """A marked TopK, and the scan it feeds."""
+    if isinstance(plan, TopK) and plan.topk_id is not None:
+        return " TOPN OPT"
+    if isinstance(plan, TableScan) and plan.topk_id is not None:
+        return f" TOPN OPT: {plan.topk_id}"
+    return ""
+
+
+def _details(plan: Plan) -> dict[str, Any]:
+    match plan:
+        case TableScan(table=table, columns=columns, predicate=predicate, topk_id=topk_id):
+            made: dict[str, Any] = {"table": table, "columns": list(columns)}
+            if predicate is not None:
+                made["predicate"] = predicate_text(predicate)
+            return {**made, "topk_id": topk_id} if topk_id is not None else made
+        case TopK(keys=keys, limit=limit, offset=offset, topk_id=topk_id):
+            made = {"keys": [key_text(key) for key in keys], "limit": limit}
+            if offset:
+                made["offset"] = offset
+            return {**made, "topk_id": topk_id} if topk_id is not None else made
+        case Sort(keys=keys):
+            return {"keys": [key_text(key) for key in keys]}
+        case Limit(limit=limit, offset=offset):
+            return {**({} if limit is None else {"limit": limit}), **({"offset": offset} if offset else {})}
+        case Project(outputs=outputs):
+            return {"columns": [name if name == column else f"{column} AS {name}" for name, column in outputs]}
+        case DuckQuery(sql=sql, parameters=parameters):
+            made = {"sql": " ".join(sql.split())}
+            return {**made, "parameters": [repr(value) for value in parameters]} if parameters else made
+        case Rows(names=names, rows=rows):
+            return {"columns": list(names), "rows": len(rows)}
+
+
+def _counters(plan: Plan, stats: QueryStats | None) -> dict[str, int | str | None] | None:
+    """A scan's counters, those that are zero left out: what did not happen needs no line."""
+    found = None if stats is None else stats.of(plan)
+    if found is None:
+        return None
+    return {key: value for key, value in found.as_dict().items() if value not in (0, None)}
+
+
+def _shown(value: Any) -> str:
+    return "[" + ", ".join(str(item) for item in value) + "]" if isinstance(value, list) else str(value)
+
+
+def key_text(key: SortKey) -> str:
+    """One sort key as SQL says it; NULLS LAST goes without saying."""
+    return key.column + (" DESC" if key.descending else "") + (" NULLS FIRST" if key.nulls_first else "")
+
+
+def predicate_text(predicate: Predicate) -> str:
+    """A predicate as SQL would say it, literals in the column's own units."""
+    match predicate:
+        case Compare(column, op, literal):
+            return f"{column} {op} {_literal(literal)}"
+        case InSet(column, literals):
+            shown = [_literal(literal) for literal in literals[:_MEMBERS_SHOWN]]
+            more = len(literals) - len(shown)
+            return f"{column} IN ({', '.join(shown)}{f', … {more:,} more' if more else ''})"
+        case IsNull(column):
+            return f"{column} IS NULL"
+        case Like(column, pattern, fold_case):
+            return f"{column} {'ILIKE' if fold_case else 'LIKE'} {_literal(pattern)}"
+        case Not(inner):
+            return f"NOT ({predicate_text(inner)})"
+        case And(parts):
+            return " AND ".join(f"({predicate_text(p)})" if isinstance(p, Or) else predicate_text(p) for p in parts)
+        case Or(parts):
+            return " OR ".join(f"({predicate_text(p)})" if isinstance(p, And) else predicate_text(p) for p in parts)
+        case Constant(value):
+            return "NULL" if value is None else str(value).upper()
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return "x'" + value.hex() + "'"
+    return repr(value)

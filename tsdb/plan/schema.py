@@ -1,0 +1,40 @@
+"""Names and types of what a plan of native nodes gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
+from tsdb_format.types import ColumnType, Kind
+
+if TYPE_CHECKING:
+    from tsdb.storage.snapshot import Snapshot
+
+_DUCKDB_NAMES = {
+    Kind.STRING: "VARCHAR", Kind.INT32: "INTEGER", Kind.INT64: "BIGINT", Kind.TIMESTAMP_US: "TIMESTAMP",
+}  # fmt: skip
+
+
+def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]]:
+    """(name, type) of each column. The columns of a DuckQuery are known only to DuckDB."""
+    match plan:
+        case TableScan(table=name, columns=columns):
+            schema = snapshot.tables[name].table.schema
+            return [(c, SEQUENCE_COLUMN.type if c == SEQUENCE_NAME else schema.column(c).type) for c in columns]
+        case Project(child=child, outputs=outputs):
+            kinds = dict(output_schema(child, snapshot))
+            return [(shown, kinds[name]) for shown, name in outputs]
+        case TopK(child=child) | Sort(child=child) | Limit(child=child):
+            return output_schema(child, snapshot)
+        case Rows(names=names, types=types):
+            return list(zip(names, types, strict=True))
+        case DuckQuery():
+            raise TypeError("a DuckQuery's columns are known only when DuckDB has bound it")
+
+
+def duckdb_name(kind: ColumnType) -> str:
+    """A type's name as DuckDB shows it."""
+    if kind.kind is Kind.VECTOR:
+        return f"FLOAT[{kind.width}]"
+    return _DUCKDB_NAMES.get(kind.kind, kind.kind.name)

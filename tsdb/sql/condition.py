@@ -1,0 +1,183 @@
+"""WHERE conditions as predicates that scans evaluate.
+
+A condition is bound only when the predicate means exactly what DuckDB means by the text. Each conjunct stands for itself: one that is
+in doubt is left out and stays DuckDB's work, over a scan that applies the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from tsdb.plan.predicate import And, Compare, IsNull, Like, Not, Or, Predicate
+from tsdb.plan.predicate import Constant as Truth
+from tsdb.sql import comparison
+from tsdb.sql.constant import Constant, ConstantKind
+from tsdb.sql.environment import Environment
+from tsdb.sql.literal import fold, only
+from tsdb_format.schema import Column
+from tsdb_format.types import Kind
+
+K = ConstantKind
+Resolve = Callable[[exp.Column], Column | None]
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_DUCKDB_TYPES = {Kind.INT32: "INTEGER", Kind.INT64: "BIGINT", Kind.TIMESTAMP_US: "TIMESTAMP"}
+
+
+def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The parts of a condition that must all be true."""
+    if condition is None:
+        return
+    inner = condition
+    while isinstance(inner, exp.Paren) and only(inner, "this"):
+        inner = inner.this
+    if isinstance(inner, exp.And) and only(inner, "this", "expression"):
+        yield from conjuncts(inner.this)
+        yield from conjuncts(inner.expression)
+    else:
+        yield inner
+
+
+class ConditionBinder:
+    """Binds conditions over the columns that ``resolve`` knows."""
+
+    def __init__(self, resolve: Resolve, environment: Environment) -> None:
+        self._resolve = resolve
+        self._environment = environment
+
+    def bind(self, node: exp.Expr) -> Predicate | None:
+        """The predicate of one condition; None where it is in doubt."""
+        match node:
+            case exp.Paren() if only(node, "this"):
+                return self.bind(node.this)
+            case exp.And() | exp.Or() if only(node, "this", "expression"):
+                parts = (self.bind(node.this), self.bind(node.expression))
+                if parts[0] is None or parts[1] is None:
+                    return None
+                return And((parts[0], parts[1])) if isinstance(node, exp.And) else Or((parts[0], parts[1]))
+            case exp.Not() if only(node, "this"):
+                inner = self.bind(node.this)
+                return None if inner is None else Not(inner)
+            case exp.Boolean() | exp.Null():
+                return Truth(None if isinstance(node, exp.Null) else bool(node.this))
+            case exp.Column():
+                return self._flag(node)
+            case exp.Between() if only(node, "this", "low", "high"):
+                return self._between(node)
+            case exp.In() if only(node, "this", "expressions"):
+                return self._in(node)
+            case exp.Is() if only(node, "this", "expression"):
+                return self._is(node)
+            case exp.NullSafeEQ() | exp.NullSafeNEQ() if only(node, "this", "expression"):
+                return self._distinct(node)
+            case exp.Like() if type(node) is exp.Like and only(node, "this", "expression", "negate"):
+                return self._like(node)
+        if type(node) in _OPERATORS and only(node, "this", "expression"):
+            return self._compare(node, _OPERATORS[type(node)])
+        return None
+
+    def _column(self, node: exp.Expr | None) -> Column | None:
+        while isinstance(node, exp.Paren) and only(node, "this"):
+            node = node.this
+        return self._resolve(node) if isinstance(node, exp.Column) else None
+
+    def _flag(self, node: exp.Column) -> Predicate | None:
+        column = self._resolve(node)
+        return Compare(column.name, "=", True) if column is not None and column.type.kind is Kind.BOOLEAN else None
+
+    def _constant(self, node: exp.Expr | None, column: Column) -> Constant | None:
+        """A constant as it is compared with ``column``; a text that only DuckDB can read as the column's type is read by it."""
+        made = fold(node, self._environment)
+        if made is None and node is not None:
+            made = self._environment.fold_tree(node)
+        if made is None:
+            return None
+        if made.kind is K.TIMESTAMP and made.zoned and column.type.kind is Kind.TIMESTAMP_NS:
+            self._environment.compared_zone = True
+        if (
+            made.kind is K.TEXT
+            and column.type.kind not in (Kind.STRING, Kind.BLOB)
+            and comparison.compare(column, "=", made) is None
+        ):
+            text = "'" + made.value.replace("'", "''") + "'"
+            target = _DUCKDB_TYPES.get(column.type.kind, column.type.kind.name)
+            cast = f"CAST({text} AS {target})"
+            return self._environment.fold_text(f"CAST({cast} AS DOUBLE)" if column.type.kind is Kind.FLOAT else cast)
+        return made
+
+    def _compare(self, node: exp.Expr, op: str) -> Predicate | None:
+        left, right = node.this, node.expression
+        column = self._column(left)
+        if column is None:
+            column, left, right, op = self._column(right), right, left, comparison.flipped(op)
+        if column is None:
+            return self._compare_constants(node)
+        constant = self._constant(right, column)
+        return None if constant is None else comparison.compare(column, op, constant)
+
+    def _compare_constants(self, node: exp.Expr) -> Predicate | None:
+        """``1 = 1`` and the like."""
+        left, right = fold(node.this, self._environment), fold(node.expression, self._environment)
+        if left is None or right is None or left.kind is not right.kind or left.kind not in (K.INTEGER, K.TEXT, K.BOOLEAN):
+            return None
+        a, b = left.value, right.value
+        if left.kind is K.TEXT:
+            a, b = a.encode(), b.encode()
+        outcomes = {"=": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
+        return Truth(bool(outcomes[_OPERATORS[type(node)]]))
+
+    def _between(self, node: exp.Between) -> Predicate | None:
+        column = self._column(node.this)
+        if column is None:
+            return None
+        low, high = self._constant(node.args["low"], column), self._constant(node.args["high"], column)
+        return None if low is None or high is None else comparison.between(column, low, high)
+
+    def _in(self, node: exp.In) -> Predicate | None:
+        column = self._column(node.this)
+        if column is None or not node.expressions:
+            return None
+        constants = []
+        for item in node.expressions:
+            constant = fold(item, self._environment)
+            if constant is None:
+                return None
+            constants.append(constant)
+        return comparison.in_list(column, constants)
+
+    def _is(self, node: exp.Is) -> Predicate | None:
+        column = self._column(node.this)
+        if column is None:
+            return None
+        if isinstance(node.expression, exp.Null):
+            return IsNull(column.name)
+        if isinstance(node.expression, exp.Boolean) and column.type.kind is Kind.BOOLEAN:
+            return And((Not(IsNull(column.name)), Compare(column.name, "=", bool(node.expression.this))))
+        return None
+
+    def _distinct(self, node: exp.Expr) -> Predicate | None:
+        """IS [NOT] DISTINCT FROM a constant: never NULL."""
+        column, other = self._column(node.this), node.expression
+        if column is None:
+            column, other = self._column(node.expression), node.this
+        constant = None if column is None else self._constant(other, column)
+        if column is None or constant is None:
+            return None
+        if constant.kind is K.NULL:
+            same: Predicate = IsNull(column.name)
+        else:
+            equal = comparison.compare(column, "=", constant)
+            if equal is None:
+                return None
+            same = And((Not(IsNull(column.name)), equal))
+        return same if isinstance(node, exp.NullSafeEQ) else Not(same)
+
+    def _like(self, node: exp.Like) -> Predicate | None:
+        column, pattern = self._column(node.this), fold(node.expression, self._environment)
+        if column is None or pattern is None or column.type.kind is not Kind.STRING or pattern.kind not in (K.TEXT, K.VARCHAR):
+            return None
+        found = Like(column.name, pattern.value)
+        return Not(found) if node.args.get("negate") else found

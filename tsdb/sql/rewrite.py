@@ -1,0 +1,303 @@
+"""Everything that is not native: the statement's own text, with its tables replaced by inputs that we scan.
+
+The text is never generated anew. Names of tables are cut out of it and replaced in place, a parenthesised subquery that is a native
+TopK becomes an input as a whole, and parameters are renumbered; so DuckDB reads what the user wrote. Where the tree and the text do
+not agree, or sqlglot does not know the syntax, the text stays as it is and every table it may mean is an input under its own name.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from tsdb.catalog.table import Table
+from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
+from tsdb.plan.predicate import And, Predicate
+from tsdb.sql.constant import duckdb_text, for_duckdb
+from tsdb.sql.environment import Environment, parameter_names
+from tsdb.sql.moment_text import now_splices
+from tsdb.sql.scope import pushed_predicates
+from tsdb.sql.select import NativeSelect, bind_select, plain_table, refer
+from tsdb.sql.statement import Query
+from tsdb.sql.token import Token
+from tsdb.sql.tree import span
+from tsdb.suggestion import hint
+from tsdb_format.errors import NotFound
+from tsdb_format.schema import SEQUENCE_NAME
+
+Splice = tuple[int, int, str]
+#: Inputs are named so in DuckDB's text; users' names cannot collide with them by accident.
+INPUT_PREFIX = "__tsdb_"
+#: Tables that DuckDB has by itself.
+_BUILT_IN = ("duckdb_", "pg_", "sqlite_", "pragma_", "information_schema")
+
+
+class _Disagreement(Exception):
+    """The tree does not say where things are in the text."""
+
+
+def rewrite(
+    query: Query, tree: exp.Query | None, tables: Mapping[str, Table], environment: Environment, *, native: bool
+) -> DuckQuery:
+    """The DuckQuery of a whole statement. ``native`` allows predicates in scans and native subqueries."""
+    if tree is not None:
+        _refuse_unknown_tables(tree, tables)
+        try:
+            return _Rewriter(query, tree, tables, environment, native).run()
+        except _Disagreement:
+            pass
+    named = dict.fromkeys(token.text.lower() for token in query.tokens if token.is_name and token.text.lower() in tables)
+    sequence = any(token.is_name and token.text.lower() == SEQUENCE_NAME for token in query.tokens)
+    inputs = tuple((tables[name].name, TableScan(tables[name].name, _all_columns(tables[name], sequence))) for name in named)
+    return assemble(query, [], inputs, environment)
+
+
+def over_core(
+    query: Query, select: exp.Select, bound: NativeSelect, environment: Environment, scalar: ScalarTest
+) -> DuckQuery | None:
+    """The select list computed by DuckDB over the native rest of the SELECT; None where the list is more than row by row."""
+    place = _select_list(query.tokens, span(bound.reference.node.this))
+    if place is None or not scalar(query.tokens[place[0] : place[1]], select):
+        return None
+    tokens = query.tokens[place[0] : place[1]]
+    names = {token.text.lower() for token in tokens if token.is_name}
+    columns = [column.name for column in bound.reference.table.schema]
+    starred = any(True for item in select.expressions for _ in item.find_all(exp.Star))
+    if starred and SEQUENCE_NAME in names:
+        return None
+    wanted = columns if starred else [name for name in (*columns, SEQUENCE_NAME) if name.lower() in names]
+    child: Plan = Project(bound.core_plan(), tuple((name, name) for name in wanted))
+    end = query.tokens[-1].end
+    name = f"{INPUT_PREFIX}0"
+    splices = [(0, tokens[0].start, "SELECT "), (tokens[-1].end, end, f" FROM {name} AS {_quoted(bound.reference.alias)}")]
+    return assemble(query, splices, ((name, child),), environment)
+
+
+def _select_list(tokens: Sequence[Token], table: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The range of tokens between a leading SELECT and the FROM before the table's name."""
+    if table is None or tokens[0].upper != "SELECT" or (len(tokens) > 1 and tokens[1].upper in ("ALL", "DISTINCT")):
+        return None
+    at = next((i for i, token in enumerate(tokens) if token.start == table[0]), 0)
+    while at > 1 and tokens[at].upper != "FROM":
+        at -= 1
+    return (1, at) if at > 1 else None
+
+
+class ScalarTest:
+    """Whether a select list computes each row from that row alone, with functions that DuckDB lists as scalar."""
+
+    #: Words that stand before a parenthesis without being functions.
+    _WORDS = frozenset({
+        "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "IS", "CASE", "WHEN", "THEN", "ELSE", "CAST", "TRY_CAST", "EXTRACT",
+        "COALESCE", "NULLIF", "IF", "IFNULL", "SUBSTRING", "POSITION", "TRIM", "OVERLAY", "INTERVAL", "EXCLUDE", "REPLACE", "RENAME",
+        "ROW", "STRUCT", "MAP", "DECIMAL", "NUMERIC", "VARCHAR", "AS",
+    })  # fmt: skip
+
+    def __init__(self, functions: frozenset[str]) -> None:
+        self._functions = functions
+
+    def __call__(self, tokens: Sequence[Token], select: exp.Select) -> bool:
+        """Judge the tokens of a select list, and its items in the tree."""
+        forbidden = (exp.Query, exp.AggFunc, exp.Window, exp.Explode, exp.Columns, exp.PositionalColumn, exp.Lambda)
+        if any(isinstance(node, forbidden) for item in select.expressions for node in item.walk()):
+            return False
+        for token, following in zip(tokens, tokens[1:], strict=False):
+            if (
+                token.is_name
+                and following.is_symbol("(")
+                and token.upper not in self._WORDS
+                and token.text.lower() not in self._functions
+            ):
+                return False
+        return not any(token.is_symbol("#") for token in tokens)
+
+
+class _Rewriter:
+    def __init__(self, query: Query, tree: exp.Query, tables: Mapping[str, Table], environment: Environment, native: bool) -> None:
+        self.query = query
+        self.tree = tree
+        self.tables = tables
+        self.environment = environment
+        self.native = native
+        self.inputs: list[tuple[str, Plan]] = []
+        self.splices: list[Splice] = []
+        names = {token.text.lower() for token in query.tokens if token.is_name}
+        self.names = None if _reads_all(tree, query.tokens) else names
+        self.sequence = SEQUENCE_NAME in names
+
+    def run(self) -> DuckQuery:
+        shadowed = {cte.alias.lower() for cte in self.tree.find_all(exp.CTE)} & set(self.tables)
+        if shadowed:
+            raise _Disagreement
+        replaced = self._replace_native_subqueries() if self.native else set()
+        pushed: dict[int, list[Predicate]] = {}
+        for select in self.tree.find_all(exp.Select):
+            pushed.update(pushed_predicates(select, self.tables, self.environment))
+        for node in self.tree.find_all(exp.Table):
+            if isinstance(node.this, exp.Identifier) and node.name.lower() in self.tables and id(node) not in replaced:
+                self._replace_table(node, pushed.get(id(node), []) if self.native else [])
+        if self.sequence:
+            self._hide_sequence_in_stars()
+        return assemble(self.query, self.splices, tuple(self.inputs), self.environment)
+
+    def _input(self, plan: Plan) -> str:
+        name = f"{INPUT_PREFIX}{len(self.inputs)}"
+        self.inputs.append((name, plan))
+        return name
+
+    def _replace_table(self, node: exp.Table, predicates: list[Predicate]) -> None:
+        if plain_table(node) is None and not node.args.get("alias"):
+            raise _Disagreement  # an alias cannot be put before PIVOT, samples and the like
+        start, end = self._place(node)
+        table = self.tables[node.name.lower()]
+        columns = _all_columns(table, self.sequence)
+        if self.names is not None:
+            columns = tuple(name for name in columns if name.lower() in self.names)
+        predicate = And(tuple(predicates)) if predicates else None
+        name = self._input(TableScan(table.name, columns, predicate))
+        self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {_quoted(node.name)}"))
+
+    def _place(self, node: exp.Table) -> tuple[int, int]:
+        """Where the table's (qualified) name stands; the text there must say that name."""
+        found = span(node.this)
+        if found is None:
+            raise _Disagreement
+        token = next((t for t in self.query.tokens if (t.start, t.end) == found), None)
+        if token is None or token.text != node.name:
+            raise _Disagreement
+        first = span(node.args.get("db")) if node.args.get("db") is not None else found
+        if first is None or node.args.get("catalog") is not None:
+            raise _Disagreement
+        return first[0], found[1]
+
+    def _replace_native_subqueries(self) -> set[int]:
+        """Make inputs of subqueries that are native and limited; the ids of the table nodes inside them."""
+        replaced: set[int] = set()
+        for select in self.tree.find_all(exp.Select):
+            if (
+                select is self.tree
+                or select.args.get("limit") is None
+                or not isinstance(select.parent, exp.Subquery | exp.CTE | exp.In | exp.Exists)
+            ):
+                continue
+            bound = bind_select(select, self.tables, self.environment, strict=False)
+            if bound is None or not bound.native or bound.outputs is None or bound.limit is None:
+                continue
+            place = self._parenthesis(span(bound.reference.node.this))
+            shown = [name.lower() for name, _ in bound.outputs]
+            if place is None or len(set(shown)) < len(shown):
+                continue
+            name = self._input(bound.plan())
+            self.splices.append((*place, f"FROM {name}"))
+            replaced.add(id(bound.reference.node))
+        return replaced
+
+    def _parenthesis(self, inside: tuple[int, int] | None) -> tuple[int, int] | None:
+        """The text between the innermost parentheses around a table's name that start with SELECT or FROM."""
+        if inside is None:
+            return None
+        tokens = self.query.tokens
+        at = next((i for i, token in enumerate(tokens) if (token.start, token.end) == inside), None)
+        depth = 0
+        while at is not None and at > 0:
+            at -= 1
+            depth += tokens[at].is_symbol(")") - tokens[at].is_symbol("(")
+            if depth < 0:
+                if tokens[at + 1].upper in ("SELECT", "FROM"):
+                    return self._closing(at)
+                depth = 0
+        return None
+
+    def _closing(self, opening: int) -> tuple[int, int] | None:
+        tokens, depth = self.query.tokens, 0
+        for at in range(opening, len(tokens)):
+            depth += tokens[at].is_symbol("(") - tokens[at].is_symbol(")")
+            if depth == 0:
+                return tokens[opening + 1].start, tokens[at - 1].end
+        return None
+
+    def _hide_sequence_in_stars(self) -> None:
+        """``*`` never shows the hidden column, also where the input has it because the statement names it elsewhere."""
+        for star in self.tree.find_all(exp.Star):
+            select = star.find_ancestor(exp.Select)
+            place = span(star)
+            if isinstance(star.parent, exp.Count) or select is None or star.args.get("except_"):
+                continue
+            from_ = select.args.get("from_")
+            items = [from_.this if from_ is not None else None, *(join.this for join in select.args.get("joins") or ())]
+            direct = [node for item in items if (node := plain_table(item)) is not None and refer(node, self.tables) is not None]
+            if direct and place is not None and self.query.text[place[0] : place[1]] == "*":
+                self.splices.append((place[1], place[1], f" EXCLUDE ({SEQUENCE_NAME})"))
+
+
+def assemble(query: Query, splices: list[Splice], inputs: tuple[tuple[str, Plan], ...], environment: Environment) -> DuckQuery:
+    """The text with its splices, now() fixed where it is compared, and parameters numbered in the order of their use."""
+    splices = [*splices, *(s for s in now_splices(query, environment) if not _inside(s, splices))]
+    numbers: dict[str, int] = {}
+    values: list[object] = []
+    for token, name in parameter_names(query.tokens):
+        place: Splice = (token.start, token.end, "")
+        if _inside(place, splices):
+            continue
+        value = environment.values[name]
+        text = duckdb_text(value)
+        if text is None:
+            if name not in numbers:
+                numbers[name] = len(numbers) + 1
+                values.append(_parameter(value, environment))
+            text = f"${numbers[name]}"
+        splices.append((token.start, token.end, text))
+    pieces, at = [], 0
+    for start, end, replacement in sorted(splices):
+        pieces += [query.text[at:start], replacement]
+        at = end
+    return DuckQuery("".join(pieces) + query.text[at:], inputs, tuple(values))
+
+
+def _parameter(value: object, environment: Environment) -> object:
+    """A moment with a zone loses it where it is compared with a timestamp of nanoseconds, which DuckDB does not do by itself."""
+    if environment.compared_zone and isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return for_duckdb(value)
+
+
+def _inside(place: Splice, splices: Sequence[Splice]) -> bool:
+    return any(start <= place[0] and place[1] <= end and start < end for start, end, _ in splices)
+
+
+def _all_columns(table: Table, sequence: bool) -> tuple[str, ...]:
+    names = tuple(column.name for column in table.schema)
+    return (*names, SEQUENCE_NAME) if sequence else names
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _reads_all(tree: exp.Query, tokens: Sequence[Token]) -> bool:
+    """Whether columns may be read that the text does not name."""
+    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+        return True
+    if any(True for _ in tree.find_all(exp.Columns, exp.PositionalColumn, exp.Pivot, exp.Lateral)):
+        return True
+    if any(str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)):
+        return True
+    sources = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    if any(isinstance(c.this, exp.Identifier) and c.name.lower() in sources for c in tree.find_all(exp.Column)):
+        return True
+    return any(token.is_symbol("#") or token.upper in ("COLUMNS", "UNPIVOT", "PIVOT", "SUMMARIZE", "DESCRIBE") for token in tokens)
+
+
+def _refuse_unknown_tables(tree: exp.Query, tables: Mapping[str, Table]) -> None:
+    """Name a table that neither the catalog nor DuckDB can have."""
+    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for node in tree.find_all(exp.Table):
+        name = node.name
+        if plain_table(node) is None or node.args.get("db") is not None or name.lower() in local or name.lower() in tables:
+            continue
+        if name.lower().startswith(_BUILT_IN) or not name.replace("_", "").replace("-", "").isalnum():
+            continue
+        known = [table.name for table in tables.values()]
+        raise NotFound(f"no table {name!r}; {hint(name, known, 'the database has no tables')}")

@@ -1,0 +1,288 @@
+"""Binding a SELECT over one table to native nodes, when it is a scan, a filter, columns, an order and a limit.
+
+The result says what of the SELECT is native. Where everything is, it becomes a plan of native nodes; where only the select list
+computes something, DuckDB computes it over the native rest; otherwise the SELECT is DuckDB's, with predicates pushed into its scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tsdb.catalog.table import Table
+from tsdb.plan.node import Limit, Plan, Project, Sort, SortKey, TableScan
+from tsdb.plan.predicate import And, Predicate
+from tsdb.sql.condition import ConditionBinder, conjuncts
+from tsdb.sql.constant import ConstantKind
+from tsdb.sql.environment import Environment
+from tsdb.sql.literal import fold, only
+from tsdb.suggestion import hint
+from tsdb_format.errors import NotFound
+from tsdb_format.schema import SEQUENCE_COLUMN, Column
+from tsdb_format.types import Kind
+
+_UNSORTABLE = frozenset({Kind.BLOB, Kind.VECTOR})
+#: Limits and offsets up to this are native; larger ones are DuckDB's to refuse.
+_COUNT_MAX = 2**62
+
+
+@dataclass
+class TableReference:
+    """A table in a FROM clause, under the name that columns are qualified by."""
+
+    table: Table
+    alias: str
+    node: exp.Table
+
+    def __post_init__(self) -> None:
+        self._columns = {column.name.lower(): column for column in self.table.schema}
+        self._columns[SEQUENCE_COLUMN.name] = SEQUENCE_COLUMN
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, in any case."""
+        return self._columns.get(name.lower())
+
+
+@dataclass
+class NativeSelect:
+    """What of a SELECT over one table can be native.
+
+    ``outputs`` are (name shown, column) where the select list is columns only, else None. ``keys`` is None where the order is not
+    native. ``complete`` says that every conjunct of WHERE is in ``predicates``; ``core`` that all but the select list is native.
+    """
+
+    reference: TableReference
+    predicates: list[Predicate] = field(default_factory=list)
+    complete: bool = True
+    outputs: list[tuple[str, str]] | None = None
+    keys: tuple[SortKey, ...] | None = ()
+    limit: int | None = None
+    offset: int = 0
+    countable: bool = True
+
+    @property
+    def core(self) -> bool:
+        """Whether filter, order and limit are native."""
+        return self.complete and self.keys is not None and self.countable
+
+    @property
+    def native(self) -> bool:
+        """Whether everything is."""
+        return self.core and self.outputs is not None
+
+    def predicate(self) -> Predicate | None:
+        """The conjunction of what was bound."""
+        return And(tuple(self.predicates)) if self.predicates else None
+
+    def scan(self) -> TableScan:
+        """A scan of the table with the bound predicates and all columns."""
+        columns = tuple(column.name for column in self.reference.table.schema)
+        return TableScan(self.reference.table.name, columns, self.predicate())
+
+    def core_plan(self) -> Plan:
+        """Filter, order and limit over all columns."""
+        plan: Plan = self.scan()
+        if self.keys:
+            plan = Sort(plan, self.keys)
+        if self.limit is not None or self.offset:
+            plan = Limit(plan, self.limit, self.offset)
+        return plan
+
+    def plan(self) -> Plan:
+        """The whole SELECT; output names are made unique by position where they repeat."""
+        assert self.outputs is not None
+        return Project(
+            self.core_plan(),
+            tuple(zip(unique_names([name for name, _ in self.outputs]), [c for _, c in self.outputs], strict=True)),
+        )
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """The names, with ``:2`` and so on where one repeats: batches hold a column once per name."""
+    seen: dict[str, int] = {}
+    made = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        made.append(name if seen[name] == 1 else f"{name}:{seen[name]}")
+    return made
+
+
+def plain_table(node: exp.Expr | None) -> exp.Table | None:
+    """The table of a FROM item that is a name with an optional alias, and nothing else."""
+    if not isinstance(node, exp.Table) or not only(node, "this", "db", "alias") or not isinstance(node.this, exp.Identifier):
+        return None
+    alias = node.args.get("alias")
+    if alias is not None and not (only(alias, "this") and isinstance(alias.this, exp.Identifier)):
+        return None
+    schema = node.args.get("db")
+    return node if schema is None or schema.name.lower() == "main" else None
+
+
+def refer(node: exp.Table, tables: Mapping[str, Table]) -> TableReference | None:
+    """The catalog's table that a plain table node names; ``tables`` is keyed in lower case."""
+    table = tables.get(node.name.lower())
+    return None if table is None else TableReference(table, node.alias or node.name, node)
+
+
+def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: Environment, *, strict: bool) -> NativeSelect | None:
+    """What of a SELECT can be native; None where its shape is beyond these nodes. ``strict``: NotFound for unknown columns."""
+    if not only(select, "expressions", "from_", "where", "order", "limit", "offset"):
+        return None
+    from_ = select.args.get("from_")
+    node = plain_table(from_.this) if from_ is not None and only(from_, "this") else None
+    reference = None if node is None else refer(node, tables)
+    if reference is None:
+        return None
+    return _Binder(select, reference, environment, strict).bind()
+
+
+class _Binder:
+    def __init__(self, select: exp.Select, reference: TableReference, environment: Environment, strict: bool) -> None:
+        self.select = select
+        self.reference = reference
+        self.environment = environment
+        self.strict = strict
+        self.aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+
+    def bind(self) -> NativeSelect | None:
+        made = NativeSelect(self.reference)
+        self._refuse_unknown_columns()
+        where = self.select.args.get("where")
+        binder = ConditionBinder(self.resolve, self.environment)
+        for part in conjuncts(where.this if where is not None else None):
+            predicate = binder.bind(part)
+            if predicate is None:
+                made.complete = False
+            else:
+                made.predicates.append(predicate)
+        made.outputs = self._outputs()
+        made.keys = self._keys(made.outputs)
+        self._counts(made)
+        return made
+
+    def resolve(self, node: exp.Column) -> Column | None:
+        """The table's column that a reference names."""
+        qualifier = node.args.get("table")
+        if not isinstance(node.this, exp.Identifier) or not only(node, "this", "table"):
+            return None
+        if qualifier is not None and qualifier.name.lower() != self.reference.alias.lower():
+            return None
+        return self.reference.column(node.this.name)
+
+    def _refuse_unknown_columns(self) -> None:
+        """Name a column that cannot exist, with the nearest one; subqueries are left to DuckDB."""
+        if not self.strict or any(isinstance(node, exp.Query) for node in self.select.walk() if node is not self.select):
+            return
+        for node in self.select.find_all(exp.Column):
+            if not isinstance(node.this, exp.Identifier) or not only(node, "this", "table") or node.find_ancestor(exp.Lambda):
+                continue
+            name, qualifier = node.this.name, node.args.get("table")
+            known = [column.name for column in self.reference.table.schema]
+            if qualifier is not None:
+                if qualifier.name.lower() == self.reference.alias.lower() and self.reference.column(name) is None:
+                    raise NotFound(f"no column {name!r} in table {self.reference.table.name!r}; {hint(name, known)}")
+                continue
+            if self.reference.column(name) is None and name.lower() not in (*self.aliases, self.reference.alias.lower()):
+                raise NotFound(f"no column {name!r} in table {self.reference.table.name!r}; {hint(name, known)}")
+
+    def _outputs(self) -> list[tuple[str, str]] | None:
+        """(shown name, column) of each item of the select list, or None where one computes something."""
+        outputs: list[tuple[str, str]] = []
+        for item in self.select.expressions:
+            star = self._star(item)
+            if star is not None:
+                outputs += [(column.name, column.name) for column in star]
+                continue
+            inner = item.this if isinstance(item, exp.Alias) and only(item, "this", "alias") else item
+            column = self.resolve(inner) if isinstance(inner, exp.Column) else None
+            if column is None:
+                return None
+            outputs.append((item.alias if isinstance(item, exp.Alias) else column.name, column.name))
+        return outputs
+
+    def _star(self, item: exp.Expr) -> list[Column] | None:
+        """The columns of ``*``, ``t.*`` and ``* EXCLUDE (…)``."""
+        star = item
+        if isinstance(item, exp.Column):
+            qualifier = item.args.get("table")
+            if not only(item, "this", "table") or qualifier is None or qualifier.name.lower() != self.reference.alias.lower():
+                return None
+            star = item.this
+        if not isinstance(star, exp.Star) or not only(star, "except_"):
+            return None
+        left_out = set()
+        for node in star.args.get("except_") or ():
+            column = self.resolve(node) if isinstance(node, exp.Column) else None
+            if column is None:
+                return None
+            left_out.add(column.name)
+        return [column for column in self.reference.table.schema if column.name not in left_out]
+
+    def _keys(self, outputs: list[tuple[str, str]] | None) -> tuple[SortKey, ...] | None:
+        order = self.select.args.get("order")
+        if order is None:
+            return ()
+        if not only(order, "expressions"):
+            return None
+        keys: list[SortKey] = []
+        for item in order.expressions:
+            if not isinstance(item, exp.Ordered) or not only(item, "this", "desc", "nulls_first"):
+                return None
+            column = self._key_column(item.this, outputs)
+            if column is None or column.type.kind in _UNSORTABLE:
+                return None
+            if all(key.column != column.name for key in keys):  # a column sorts once
+                keys.append(SortKey(column.name, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
+        return tuple(keys)
+
+    def _key_column(self, node: exp.Expr, outputs: list[tuple[str, str]] | None) -> Column | None:
+        """What ORDER BY names: a position, an alias before a column, or a column."""
+        while isinstance(node, exp.Paren) and only(node, "this"):
+            node = node.this
+        if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+            position = int(node.this)
+            if outputs is None or not 1 <= position <= len(outputs):
+                return None
+            return self.reference.column(outputs[position - 1][1])
+        if not isinstance(node, exp.Column):
+            return None
+        if node.args.get("table") is None and isinstance(node.this, exp.Identifier):
+            aliased = self.aliases.get(node.this.name.lower())
+            if aliased is not None:
+                return self.resolve(aliased) if isinstance(aliased, exp.Column) else None
+        return self.resolve(node)
+
+    def _counts(self, made: NativeSelect) -> None:
+        """LIMIT, FETCH and OFFSET."""
+        limit, offset = self.select.args.get("limit"), self.select.args.get("offset")
+        counts: list[int | None] = [None, None]
+        if limit is not None:
+            if isinstance(limit, exp.Fetch):
+                node = limit.args.get("count")
+                plain = only(limit, "direction", "count", "limit_options") and str(limit.args.get("direction")).upper() in (
+                    "FIRST",
+                    "NEXT",
+                )
+            else:
+                node, plain = limit.expression, only(limit, "expression", "limit_options")
+            options = limit.args.get("limit_options")
+            plain = plain and (options is None or only(options, "rows"))
+            plain = plain and node is not None and self._count(node, counts, 0)
+            made.countable = plain
+        if offset is not None:
+            made.countable = made.countable and only(offset, "this", "expression") and self._count(offset.expression, counts, 1)
+        made.limit, made.offset = counts[0], counts[1] or 0
+
+    def _count(self, node: exp.Expr, counts: list[int | None], place: int) -> bool:
+        """Fold a row count; NULL and ALL are no limit."""
+        if isinstance(node, exp.Var) and str(node.this).upper() == "ALL":
+            return True
+        constant = fold(node, self.environment)
+        if constant is not None and constant.kind is ConstantKind.NULL:
+            return True
+        if constant is None or constant.kind is not ConstantKind.INTEGER or not 0 <= constant.value <= _COUNT_MAX:
+            return False
+        counts[place] = int(constant.value)
+        return True
