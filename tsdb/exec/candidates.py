@@ -162,7 +162,9 @@ class Candidates:
             places.append(group)
         place = np.empty(len(address), np.int64)
         place[np.concatenate(places)] = np.arange(len(address), dtype=np.int64)
-        return Batch({name: _with_own_pool(concat([rows.read(name) for rows in parts]).take(place)) for name in names}, len(address))
+        return Batch(
+            {name: _with_own_pool(concat([rows.read(name) for rows in parts]).take(place)) for name in names}, len(address)
+        )
 
 
 def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, NDArray[Any] | None]:

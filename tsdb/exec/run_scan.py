@@ -131,7 +131,9 @@ class RunScan:
             best_pending = min(pending, key=lambda group: int(group.keys.min()), default=None)
             if best_pending is not None and (best_queue is None or int(best_pending.keys.min()) <= best_queue.next_key):
                 pending.remove(best_pending)
-                step = best_pending
+                step = self._drop_hopeless(best_pending)
+                if len(step.keys) == 0:
+                    continue
             elif best_queue is not None:
                 others = [queue.next_key for queue in queues if queue is not best_queue]
                 others += [int(group.keys.min()) for group in pending]
@@ -201,8 +203,8 @@ class RunScan:
         selection, lane = self.selection, queue.lane
         starts, stops = lane.bounds(runs)
         selection.runs_read += int(np.count_nonzero(stops > starts))
-        cut = (lane.min_time[runs] < selection.time_low) | (lane.max_time[runs] > selection.time_high)
-        if cut.any():
+        if selection.bounds_time:
+            cut = (lane.min_time[runs] < selection.time_low) | (lane.max_time[runs] > selection.time_high)
             starts, stops = self._cut(lane, starts, stops, cut, selection.time_low, selection.time_high)
         piece = self.candidates.k if self.capped else max(_FIRST_PIECE, self.candidates.k)
         return _Pending(lane, starts, stops, *queue.best(runs), piece)
@@ -220,10 +222,7 @@ class RunScan:
 
     def _step(self, step: _Pending) -> _Pending | None:
         """Read the better end of some runs and offer it; returns what of them may still matter."""
-        step = self._drop_hopeless(step)
         lane, starts, stops = step.lane, step.starts, step.stops
-        if len(starts) == 0:
-            return None
         threshold = self.candidates.filter.threshold
         if self.time_leads and threshold is not None and not (self.capped and step.piece_rows <= _UNSEARCHED_ROWS):
             low, high = (~threshold.key, INT64_MAX) if self.descending else (INT64_MIN, threshold.key)
@@ -249,24 +248,31 @@ class RunScan:
         """Part runs so that the better end has at most ``piece_rows`` rows of each file: (starts, stops) of it, and the rest."""
         lane, newest = step.lane, bool(self.descending)
         split = np.maximum(starts, stops - piece_rows) if newest else np.minimum(stops, starts + piece_rows)
-        parted = (split > starts) if newest else (split < stops)
-        edge = np.full(starts.shape, INT64_MIN if newest else INT64_MAX)  # time of the better end's last row in each file
-        time = self.table.table.schema.time
-        for column, index in enumerate(lane.files):
-            at = np.flatnonzero(parted[:, column])
-            rows = np.ascontiguousarray(split[at, column] if newest else split[at, column] - 1)
-            if len(at):
-                edge[at, column] = self.selection.sources[index].read(time, rows, rows + 1).values
-        edge_time = edge.max(axis=1) if newest else edge.min(axis=1)
+        last = self.capped and piece_rows >= self.candidates.k  # what is left cannot be among the results
+        if len(lane.files) > 1 or not last:
+            parted = (split > starts) if newest else (split < stops)
+            edge_time = self._edge_times(lane, split, parted)
         if len(lane.files) > 1:
             split = self._part_at(lane, starts, stops, split, edge_time)
         better = (split, stops) if newest else (starts, split)
+        if last:
+            return (*better, None)
         worse = (starts, split) if newest else (split, stops)
         some = parted.any(axis=1)
-        if (self.capped and piece_rows >= self.candidates.k) or not some.any():
-            return (*better, None)
         keys = step.keys if not self.time_leads else ~edge_time if newest else edge_time
         return (*better, _Pending(lane, worse[0][some], worse[1][some], keys[some], step.ties[some], step.piece_rows * 4))
+
+    def _edge_times(self, lane: Lane, split: IntArray, parted: BoolArray) -> IntArray:
+        """Per run the time at which all its files can be parted: the best of the better ends' worst rows."""
+        newest = bool(self.descending)
+        edge = np.full(split.shape, INT64_MIN if newest else INT64_MAX)
+        for column, index in enumerate(lane.files):
+            at = np.flatnonzero(parted[:, column])
+            if len(at):
+                rows = np.ascontiguousarray(split[at, column] if newest else split[at, column] - 1)
+                edge[at, column] = self.selection.sources[index].read(self.table.table.schema.time, rows, rows + 1).values
+        edge_time: IntArray = edge.max(axis=1) if newest else edge.min(axis=1)
+        return edge_time
 
     def _part_at(self, lane: Lane, starts: IntArray, stops: IntArray, split: IntArray, edge_time: IntArray) -> IntArray:
         """Move every file's split to one time per run, so that no row's versions are parted; it lies in the better end."""

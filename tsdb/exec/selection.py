@@ -91,6 +91,11 @@ class Selection:
         return bool(self.row_conjuncts)
 
     @property
+    def bounds_time(self) -> bool:
+        """Whether some times are excluded."""
+        return self.time_low > INT64_MIN or self.time_high < INT64_MAX
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing can satisfy the predicate, whatever is stored."""
         return self.time_low > self.time_high or (len(self.device_mask) > 0 and not self.device_mask.any())
