@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
@@ -12,10 +13,15 @@ from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import Selection
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
-from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb_format.schema import SEQUENCE_NAME
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
+
+
+#: Rows of a table up to which ORDER BY without LIMIT is sorted here.
+_NATIVE_SORT_ROWS = 262_144
 
 
 class Cancelled(Exception):
@@ -38,7 +44,7 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
         case TopK(child=TableScan() as scan):
             return iter([_topk(plan, scan, context)])
         case Sort(child=TableScan() as scan):
-            return iter([_topk(TopK(scan, plan.keys, limit=2**62), scan, context)])
+            return _sort(plan, scan, context)
         case Limit(child=child, limit=limit, offset=offset):
             return _limit(execute(child, context), limit, offset) if limit != 0 else iter(())
         case Project(child=child, outputs=outputs):
@@ -86,6 +92,33 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
     selection.stats.topk_threshold_updates = topk_filter.generation
     selection.stats.rows_returned += batch.row_count
     return batch
+
+
+def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
+    """All rows in the total order; many rows are DuckDB's to sort, which spills what memory cannot hold."""
+    table = context.snapshot.tables[scan.table]
+    if sum(file.row_count for file in table.files) <= _NATIVE_SORT_ROWS:
+        yield _topk(TopK(scan, node.keys, limit=2**62), scan, context)
+        return
+    from tsdb.exec.duck import run_duck_query
+
+    schema = table.table.schema
+    ties = [SortKey(name) for name in (schema.time.name, *(tag.name for tag in schema.tags), SEQUENCE_NAME)]
+    keys = [*node.keys, *(tie for tie in ties if tie.column not in {key.column for key in node.keys})]
+    inner = replace(scan, columns=tuple(dict.fromkeys((*scan.columns, *(key.column for key in keys)))))
+    columns = ", ".join(_quoted(name) for name in scan.columns)
+    order = ", ".join(
+        f"{_quoted(key.column)}{' DESC' if key.descending else ''} NULLS {'FIRST' if key.nulls_first else 'LAST'}" for key in keys
+    )
+    query = DuckQuery(f"SELECT {columns} FROM unsorted ORDER BY {order}", (("unsorted", inner),))
+    yield from run_duck_query(query, context)
+    found = context.stats.of(inner)
+    if found is not None:
+        context.stats.nodes[id(scan)] = found
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _limit(batches: Iterator[Batch], limit: int | None, offset: int) -> Iterator[Batch]:

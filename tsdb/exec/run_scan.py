@@ -29,7 +29,7 @@ _STEP_ROWS = 1_048_576
 _EMPTY = np.empty(0, np.int64)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Pending:
     """Older parts of runs that were read in part: row ranges (n, files), each run's best key and tie, and the next piece's size."""
 
