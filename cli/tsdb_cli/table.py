@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from tsdb_cli import terminal
@@ -46,6 +46,22 @@ def write_pairs(pairs: Iterable[tuple[str, object]], stream: TextIO) -> None:
     ]
     width = max((_width(name) for name, _ in listed), default=0)
     stream.writelines(f"{terminal.style(name, 'dim', stream)}{' ' * (width - _width(name))}  {text}\n" for name, text in listed)
+
+
+def write_counters(counters: Mapping[str, object], stream: TextIO) -> None:
+    """A query's counters: what became of the units of each level as a grid, then the rest by name."""
+    from tsdb.exec.stats import FATES, LEVELS
+
+    fates = [fate for fate in FATES if any(counters.get(f"{level}_{fate}") for level in LEVELS)]
+    levels = [level for level in LEVELS if counters.get(f"{level}_total")]
+    if levels:
+        heading = ["", *(fate.replace("_", " ") for fate in fates)]
+        grid = [heading, *([level, *(f"{counters.get(f'{level}_{fate}', 0):,}" for fate in fates)] for level in levels)]
+        widths = [max(len(row[i]) for row in grid) for i in range(len(heading))]
+        for number, row in enumerate(grid):
+            _line(row, widths, [False, *(True for _ in fates)], stream, None if number else "dim")
+    gridded = {f"{level}_{fate}" for level in LEVELS for fate in FATES}
+    write_pairs(((name, value) for name, value in counters.items() if value not in (0, None) and name not in gridded), stream)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool], stream: TextIO, look: str | None = None) -> None:

@@ -93,9 +93,11 @@ def test_a_failed_query_leaves_no_file(database: Path, tmp_path: Path) -> None:
 
 def test_stats_go_to_stderr(database: Path) -> None:
     ran = run("query", database, SELECT, "--stats", "--format", "csv")
-    counters = dict(line.split(maxsplit=1) for line in ran.err.splitlines())
-    assert counters["devices_total"] == "30"
-    assert int(counters["rows_read"].replace(",", "")) < ROWS
+    lines = {line.split()[0]: line.split()[1:] for line in ran.err.splitlines()}
+    assert lines["total"] == ["pruned", "by", "topk", "read"]
+    assert lines["devices"] == ["30", "27", "3"]
+    assert lines["rows"][0] == f"{ROWS:,}"
+    assert lines["topk_first_threshold"] == ["statistics"]
     assert len(ran.out.splitlines()) == 4
 
 

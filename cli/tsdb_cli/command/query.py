@@ -50,7 +50,7 @@ def command(
             seconds = time.perf_counter() - started
             terminal.note(f"{count:,} row{'s' if count != 1 else ''} in {terminal.seconds_text(seconds)}")
         if stats:
-            table.write_pairs(((name, value) for name, value in result.stats.items() if value not in (0, None)), sys.stderr)
+            table.write_counters(result.stats, sys.stderr)
 
 
 def _write(result: Result, form: str | None, path: Path | None, plotted: bool) -> int:

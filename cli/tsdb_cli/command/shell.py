@@ -113,7 +113,7 @@ class Session:
         if terminal.is_terminal(sys.stderr):
             terminal.note(f"{count:,} row{'s' if count != 1 else ''} in {terminal.seconds_text(time.perf_counter() - started)}")
         if self._stats:
-            table.write_pairs(((name, value) for name, value in result.stats.items() if value), sys.stderr)
+            table.write_counters(result.stats, sys.stderr)
 
     def _dot(self, words: list[str]) -> None:
         match words:
