@@ -32,6 +32,9 @@ def report(problem: BaseException) -> int:
         terminal.note("interrupted")
         return INTERRUPTED
     if isinstance(problem, click.UsageError):
+        if type(problem).__name__ == "NoArgsIsHelpError":
+            problem.show()
+            return USAGE
         _say(problem.format_message())
         if problem.ctx is not None:
             terminal.note(f"`{problem.ctx.command_path} --help` tells more")

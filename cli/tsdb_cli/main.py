@@ -75,8 +75,12 @@ def cli() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; prints at most one line about a failure, on standard error."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        outcome = cli.main(args=None if arguments is None else list(arguments), prog_name="tsdb", standalone_mode=False)
+        if "_TSDB_COMPLETE" in os.environ:  # a shell asks for completions
+            cli.main(args=given, prog_name="tsdb")
+        with cli.make_context("tsdb", given) as context:
+            outcome = cli.invoke(context)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except Exception as problem:  # noqa: BLE001  the one place where errors become exit codes
