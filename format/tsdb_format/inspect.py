@@ -16,11 +16,12 @@ import numpy as np
 
 from tsdb_format import statistics
 from tsdb_format.encoding import COMPRESSION_NONE, COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding
+from tsdb_format.encoding import checksum as page_checksum
 from tsdb_format.errors import Corruption
 from tsdb_format.reader import TsFile
 from tsdb_format.resource import resource_path
 from tsdb_format.schema import Column
-from tsdb_format.section import HEADER, TAIL, checksum
+from tsdb_format.section import HEADER, TAIL
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import ColumnType, Kind, Role
 
@@ -132,7 +133,7 @@ def inspect_pages(file: TsFile) -> Iterator[PageReport]:
         for page in range(file.page_count):
             at, size = int(pages.page_offset[page]), int(pages.page_bytes[page])
             low, high = bounds_text(column.type, found, page)
-            whole = checksum(pages.buffer[at : at + size]) == int(pages.page_checksum[page])
+            whole = page_checksum(pages.buffer[at : at + size].tobytes()) == int(pages.page_checksum[page])
             first = page * file.rows_per_page
             state = "checksum does not match"
             if whole:

@@ -6,13 +6,14 @@ import struct
 
 import numpy as np
 
+from tsdb_format.encoding import checksum as page_checksum
 from tsdb_format.section import ENTRY, HEADER, PREFIX, TAIL, checksum
 
 
 def reseal(raw: bytearray, pages: list[tuple[int, int, int]] | None = None) -> bytearray:
     """Recompute, in place, the checksums of pages (offset, bytes, place of the checksum), sections, directory, tail and header."""
     for offset, size, place in pages or []:
-        struct.pack_into("<Q", raw, place, checksum(bytes(raw[offset : offset + size])))
+        struct.pack_into("<Q", raw, place, page_checksum(bytes(raw[offset : offset + size])))
     struct.pack_into("<Q", raw, 16, checksum(bytes(raw[:16])))
     tail = len(raw) - TAIL.size
     offset, size, *_ = TAIL.unpack_from(raw, tail)

@@ -4,6 +4,7 @@
 decoding them. The bytes are described in ``format/SPEC.md``.
 """
 
+from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.chunk import EncodedChunk, encode_chunk
 from tsdb_format.encoding.page_set import COMPRESSION_NONE, COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet
 from tsdb_format.encoding.read import read_pages
@@ -16,6 +17,7 @@ __all__ = [
     "EncodedChunk",
     "Encoding",
     "PageSet",
+    "checksum",
     "encode_chunk",
     "read_pages",
     "search_sorted",

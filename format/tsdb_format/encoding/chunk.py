@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tsdb_format.encoding.checksum import EMPTY_CHECKSUM
 from tsdb_format.encoding.page_set import WordArray
-from tsdb_format.kernels.checksum import WORDS_MIN
 from tsdb_format.types import Kind
 from tsdb_format.vector import ByteArray, IntArray, Vector
 
@@ -34,7 +34,7 @@ class EncodedChunk:
         """A chunk whose page tables are still to be filled."""
         return cls(
             np.empty(0, np.uint8), np.zeros(page_count, np.int64), np.zeros(page_count, np.int64),
-            np.zeros(page_count, np.uint64), np.zeros(page_count, np.uint8), np.zeros(page_count, np.uint8),
+            np.full(page_count, EMPTY_CHECKSUM, np.uint64), np.zeros(page_count, np.uint8), np.zeros(page_count, np.uint8),
         )  # fmt: skip
 
     def put_first(self, section: bytes, checksum: int) -> None:
@@ -49,7 +49,7 @@ def room(row_count: int, rows_per_page: int) -> WordArray:
     """An uninitialized array of words that any encoding of the chunk fits into."""
     pages = -(-row_count // rows_per_page)
     blocks = pages * -(-min(rows_per_page, row_count) // 1024)
-    return np.empty(pages * WORDS_MIN + row_count // 64 + pages + blocks * _BLOCK_WORDS_MAX, np.uint64)
+    return np.empty(row_count // 64 + 3 * pages + blocks * _BLOCK_WORDS_MAX, np.uint64)
 
 
 def encode_chunk(vector: Vector, rows_per_page: int) -> EncodedChunk:

@@ -1,17 +1,17 @@
 """zstd around whole page bodies, where it pays.
 
-A compressed page is: body bytes (8), frame bytes (8), the zstd frame, zeros up to a multiple of 8 and the least size of a page.
+A compressed page is: body bytes (8), frame bytes (8), the zstd frame, zeros up to a multiple of 8.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.chunk import EncodedChunk
 from tsdb_format.encoding.page_set import COMPRESSION_NONE, COMPRESSION_ZSTD, PageSet, Source
 from tsdb_format.errors import Corruption, UnsupportedFormat
 from tsdb_format.kernels.block import SCRATCH
-from tsdb_format.kernels.checksum import WORDS_MIN, xxh3
 from tsdb_format.kernels.page import check_page
 from tsdb_format.vector import ByteArray, IntArray
 
@@ -31,8 +31,7 @@ def pack_frame(body: bytes, share_max: float) -> bytes | None:
     if len(frame) + _HEADER_BYTES > share_max * len(body):
         return None
     header = np.array([len(body), len(frame)], np.uint64).tobytes()
-    size = max(-(-(len(frame) + _HEADER_BYTES) // 8), WORDS_MIN) * 8
-    return (header + frame).ljust(size, b"\0")
+    return header + frame + bytes(-len(frame) % 8)
 
 
 def unpack_frame(stored: ByteArray, path: str, offset: int) -> bytes:
@@ -41,7 +40,7 @@ def unpack_frame(stored: ByteArray, path: str, offset: int) -> bytes:
 
     body_bytes, frame_bytes = (int(word) for word in stored[:_HEADER_BYTES].view(np.uint64))
     try:
-        if frame_bytes > len(stored) - _HEADER_BYTES or body_bytes % 8 or body_bytes < 8 * WORDS_MIN:
+        if frame_bytes > len(stored) - _HEADER_BYTES or body_bytes % 8:
             raise ValueError("impossible sizes")
         frame = stored[_HEADER_BYTES : _HEADER_BYTES + frame_bytes].tobytes()
         if zstandard.get_frame_parameters(frame).content_size != body_bytes:
@@ -65,10 +64,9 @@ def compress_pages(chunk: EncodedChunk, share_max: float) -> None:
         chunk.page_offset[page] = at
         if packed is not None:
             body = packed
-            words = np.frombuffer(body, np.uint64)
             chunk.page_compression[page] = COMPRESSION_ZSTD
             chunk.page_bytes[page] = len(body)
-            chunk.page_checksum[page] = xxh3(words, 0, len(words), np.empty(8, np.uint64))
+            chunk.page_checksum[page] = checksum(body)
         bodies.append(body)
         at += len(body)
     chunk.data = np.frombuffer(b"".join(bodies), np.uint8)

@@ -7,7 +7,6 @@ import numpy as np
 from tsdb_format.encoding.chunk import EncodedChunk
 from tsdb_format.encoding.compression import compress_pages, expand, pack_frame
 from tsdb_format.encoding.page_set import Encoding, PageSet
-from tsdb_format.kernels.checksum import WORDS_MIN
 from tsdb_format.kernels.dense import encode_dense, read_dense
 from tsdb_format.vector import IntArray, Vector
 
@@ -26,7 +25,7 @@ def encode_vectors(vector: Vector, rows_per_page: int) -> EncodedChunk:
     split = len(planes) > 0 and pack_frame(planes, _COMPRESSED_SHARE_MAX) is not None
     chunk = EncodedChunk.empty(-(-rows // rows_per_page))
     pages = len(chunk.page_offset)
-    out = np.empty((WORDS_MIN + 2) * pages + rows // 64 + (rows * width + 1) // 2, np.uint64)
+    out = np.empty(3 * pages + rows // 64 + (rows * width + 1) // 2, np.uint64)
     size = encode_dense(
         items, validity, width, rows_per_page, int(Encoding.BYTE_SPLIT if split else Encoding.PLAIN),
         out, out.view(np.uint32), out.view(np.uint8), chunk.page_offset, chunk.page_bytes, chunk.page_checksum, chunk.page_encoding,

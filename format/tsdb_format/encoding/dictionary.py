@@ -1,17 +1,17 @@
 """The dictionary section of a chunk of strings: its distinct values, which the pages name by number.
 
 Bytes: number of strings (8), bytes of the strings (8), bytes of the frame (8; 0: not compressed), then as they are or as one zstd
-frame: lengths (4 each, padded to 8) and the strings end to end. Padded with zeros as pages are.
+frame: lengths (4 each, padded to 8) and the strings end to end. Padded with zeros to a multiple of 8.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, PageSet
 from tsdb_format.errors import Corruption
 from tsdb_format.kernels.block import SCRATCH
-from tsdb_format.kernels.checksum import WORDS_MIN, xxh3
 from tsdb_format.kernels.page import check_page
 from tsdb_format.vector import Pool
 
@@ -34,9 +34,8 @@ def write_dictionary(pool: Pool) -> tuple[bytes, int]:
             frame = b""
     header = np.array([len(pool), len(pool.data), len(frame)], np.uint64).tobytes()
     section = header + (frame or payload)
-    section = section.ljust(max(-(-len(section) // 8), WORDS_MIN) * 8, b"\0")
-    words = np.frombuffer(section, np.uint64)
-    return section, int(xxh3(words, 0, len(words), np.empty(8, np.uint64)))
+    section += bytes(-len(section) % 8)
+    return section, checksum(section)
 
 
 def read_dictionary(pages: PageSet, chunk: int) -> Pool:

@@ -31,7 +31,7 @@ MALFORMED = -3
 #: Kinds of column: 8-byte integers, 4-byte integers, doubles, floats.
 INTEGER, INTEGER_4, DOUBLE, FLOAT = 0, 1, 2, 3
 #: Words of the scratch array: a block's integers; which block that is (page, block, from, to); and the state of a checksum.
-SCRATCH, HELD, HASH = 1040, 1024, 1032
+SCRATCH, HELD, HASH = 1072, 1024, 1032
 
 
 @kernel("(u64[in], i64, i64, i64, i64, i64, i64, u64[out], i64) -> i64")

@@ -1,6 +1,7 @@
 """XXH3-64 of stored bytes, bit-equal to the xxhash library's ``xxh3_64`` with seed 0.
 
-Stored units are whole 8-byte words and at least 248 bytes long, so only the algorithm's long form is needed.
+Stored units are whole 8-byte words. What is shorter than 248 bytes counts as followed by zeros up to that, so that the algorithm's
+long form is enough.
 Source: the XXH3 specification and its default secret (Yann Collet, xxHash).
 """
 
@@ -34,8 +35,8 @@ START = np.array([PRIME32_3, PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME32_2, PRIM
 LOW = u(0xFFFFFFFF)
 ZERO, ONE, TWO, EIGHT = u(0), u(1), u(2), u(8)
 HALF, SCRAMBLE_SHIFT, END_SHIFT, END_PRIME = u(32), u(47), u(37), u(0x165667919E3779F9)
-#: Fewest words that ``xxh3`` takes.
-WORDS_MIN = 31
+#: Fewest words that the long form takes, and the scratch that ``stored_checksum`` needs.
+WORDS_MIN, STATE = 31, 40
 
 
 @kernel("(u64[in], i64, i64, u64[out]) -> u64")
@@ -66,3 +67,13 @@ def xxh3(words, at, count, state):
         h += ((cross << HALF) | (low & LOW)) ^ ((left >> HALF) + (cross >> HALF) + (a >> HALF) * (b >> HALF))
     h = (h ^ (h >> END_SHIFT)) * END_PRIME
     return h ^ (h >> HALF)
+
+
+@kernel("(u64[in], i64, i64, u64[out]) -> u64")
+def stored_checksum(words, at, count, state):
+    """Checksum of the stored unit of ``count`` words from ``at``; ``state`` is scratch of 40 words."""
+    if count >= WORDS_MIN:
+        return xxh3(words, at, count, state)
+    for i in range(WORDS_MIN):
+        state[8 + i] = words[u(at + i)] if i < count else ZERO
+    return xxh3(state, 8, WORDS_MIN, state)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.kernels.block import MALFORMED, SCRATCH
-from tsdb_format.kernels.checksum import WORDS_MIN, xxh3
+from tsdb_format.kernels.checksum import STATE, stored_checksum
 from tsdb_format.kernels.page import BYTE_SPLIT, CONSTANT, PLAIN, UNKNOWN_ENCODING, check_page
 from tsdb_format.kernels.registry import kernel
 
@@ -20,7 +20,7 @@ def encode_dense(
     page_encoding,
 ):  # fmt: skip
     """Write pages of ``items``, ``width`` to a row; NULL rows become zeros. Returns the words; ``out_*`` are views of ``out``."""
-    state = np.empty(8, np.uint64)
+    state = np.empty(STATE, np.uint64)
     row_count = len(items) // width
     at = 0
     for page in range(len(page_offset)):
@@ -38,7 +38,6 @@ def encode_dense(
             continue
         begin = at + ((count + 63) >> 6) if valid < count else at
         end = begin + ((count * width + 1) >> 1)
-        end = end if end - at > WORDS_MIN else at + WORDS_MIN
         for i in range(u(at), u(end)):
             out[i] = ZERO
         for i in range(count):
@@ -58,7 +57,7 @@ def encode_dense(
                         out_bytes[target + j] = np.uint8((items[source + j] >> np.uint32(plane << 3)) & np.uint32(255))
         page_encoding[page] = encoding
         page_bytes[page] = (end - at) << 3
-        page_checksum[page] = xxh3(out, at, end - at, state)
+        page_checksum[page] = stored_checksum(out, at, end - at, state)
         at = end
     return at
 

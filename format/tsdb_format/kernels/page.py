@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.kernels.block import HASH, MALFORMED, decode_block
-from tsdb_format.kernels.checksum import WORDS_MIN, xxh3
+from tsdb_format.kernels.checksum import stored_checksum
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
@@ -19,10 +19,10 @@ OUT_OF_FILE, BAD_CHECKSUM, UNKNOWN_ENCODING = -1, -2, -4
 @kernel("(u64[in], i64, i64, u64, u8[out], i64, u64[out]) -> i64")
 def check_page(words, offset, size, checksum, verified, page, scratch):
     """Whether a page of ``size`` bytes lies inside the file and, the first time, has its checksum: 0 or an error code."""
-    if offset < 0 or size < 8 * WORDS_MIN or (offset | size) & 7 or offset > 8 * len(words) - size:
+    if offset < 0 or size < 8 or (offset | size) & 7 or offset > 8 * len(words) - size:
         return OUT_OF_FILE
     if not verified[page]:
-        if xxh3(words, offset >> 3, size >> 3, scratch[HASH:]) != checksum:
+        if stored_checksum(words, offset >> 3, size >> 3, scratch[HASH:]) != checksum:
             return BAD_CHECKSUM
         verified[page] = 1
     return 0

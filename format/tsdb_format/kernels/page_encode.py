@@ -1,4 +1,4 @@
-"""Encode the pages of a chunk of numbers: validity, then values in one of the encodings, then padding and checksum."""
+"""Encode the pages of a chunk of numbers: validity, then values in one of the encodings, then the checksum."""
 
 # mypy: disable-error-code="no-untyped-def,assignment"
 from __future__ import annotations
@@ -7,7 +7,7 @@ import numpy as np
 
 from tsdb_format.kernels.block import NO_DECIMALS
 from tsdb_format.kernels.block_encode import encode_block, to_decimals
-from tsdb_format.kernels.checksum import WORDS_MIN, xxh3
+from tsdb_format.kernels.checksum import STATE, stored_checksum
 from tsdb_format.kernels.page import BITMAP, BYTE_SPLIT, CONSTANT, DICTIONARY, FOR, PLAIN_4, RLE
 from tsdb_format.kernels.registry import kernel
 
@@ -118,7 +118,7 @@ def encode_pages(
     work = np.empty(2080, np.uint64)
     integers = np.empty(1024, np.uint64)
     exceptional = np.empty(2048, np.int64)
-    state = np.empty(8, np.uint64)
+    state = np.empty(STATE, np.uint64)
     at = 0
     for page in range(len(page_offset)):
         start = page * rows_per_page
@@ -162,10 +162,7 @@ def encode_pages(
                 for i in range(u(count)):
                     out[u(end) + i] = words[u(start) + i]
                 end += count
-        while end - at < WORDS_MIN:
-            out[u(end)] = ZERO
-            end += 1
         page_bytes[page] = (end - at) << 3
-        page_checksum[page] = xxh3(out, at, end - at, state)
+        page_checksum[page] = stored_checksum(out, at, end - at, state)
         at = end
     return at

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.kernels.block import HELD, INTEGER, MALFORMED, NO_DECIMALS, SCRATCH
-from tsdb_format.kernels.checksum import WORDS_MIN, xxh3
+from tsdb_format.kernels.checksum import STATE, stored_checksum
 from tsdb_format.kernels.page import CONSTANT, DELTA, PLAIN, UNKNOWN_ENCODING, check_page, decode_rows
 from tsdb_format.kernels.page_encode import write_blocks
 from tsdb_format.kernels.registry import kernel
@@ -76,7 +76,7 @@ def encode_text(
     exceptional = np.empty(2048, np.int64)
     ends = np.empty(rows_per_page, np.uint64)
     doubles = np.empty(0, np.float64)
-    state = np.empty(8, np.uint64)
+    state = np.empty(STATE, np.uint64)
     at = 0
     for page in range(len(page_offset)):
         start = page * rows_per_page
@@ -110,7 +110,6 @@ def encode_text(
         out[begin + 1] = u(body - begin)
         out[begin + 2] = ZERO
         end = body + ((total + 7) >> 3)
-        end = end if end - at > WORDS_MIN else at + WORDS_MIN
         for i in range(u(body + (total >> 3)), u(end)):
             out[i] = ZERO
         target = body << 3
@@ -124,7 +123,7 @@ def encode_text(
                 target += np.int64(size)
         page_encoding[page] = PLAIN
         page_bytes[page] = (end - at) << 3
-        page_checksum[page] = xxh3(out, at, end - at, state)
+        page_checksum[page] = stored_checksum(out, at, end - at, state)
         at = end
     return at
 
