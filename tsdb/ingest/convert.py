@@ -164,6 +164,13 @@ def _nulls(kind: ColumnType, count: int) -> Vector:
 def _to_boolean(array: Any, valid: BoolArray | None, column: Column, reading: TimeReading, numbers: bool) -> Converted | None:
     import pyarrow as pa
 
+    if is_text(array.type) and numbers:
+        words = [None if word is None else word.strip().lower() for word in array.to_pylist()]
+        truth = np.array([_WORDS.get(word or "", 2) for word in words], np.uint8)
+        known = truth < 2
+        blank = np.array([not word for word in words], np.bool_)
+        status = np.where(known | blank, 0, MALFORMED).astype(np.uint8)
+        return Converted(Vector(column.type, truth == 1, ~blank if blank.any() else None), status)
     if not pa.types.is_boolean(array.type):
         return None
     return Converted(Vector(column.type, _bits(array.buffers()[1], array.offset, len(array)), valid))
@@ -231,6 +238,8 @@ def _to_real(array: Any, valid: BoolArray | None, column: Column, reading: TimeR
 
     wanted = column.type.physical
     status: StatusArray | None = None
+    if is_text(array.type) and numbers:
+        return _text_to_real(array, column)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         if array.type not in (pa.float32(), pa.float64()):
             array = pc.cast(array, pa.float64(), safe=False)
@@ -253,6 +262,29 @@ def _to_real(array: Any, valid: BoolArray | None, column: Column, reading: TimeR
     else:
         return None
     return Converted(Vector(column.type, values, valid), status)
+
+
+def _text_to_real(array: Any, column: Column) -> Converted:
+    """Decimal texts as floats; blank is NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(array)
+    filled = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, trimmed.type), trimmed)
+    valid = validity_of(filled)
+    status = np.zeros(len(filled), np.uint8)
+    try:
+        values = pc.fill_null(pc.cast(filled, pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        values = np.zeros(len(filled), np.float64)
+        for row, text in enumerate(filled.to_pylist()):
+            if text is not None:
+                try:
+                    values[row] = float(text) if "_" not in text else float("x")
+                except ValueError:
+                    status[row] = MALFORMED
+    with np.errstate(over="ignore"):
+        return Converted(Vector(column.type, values.astype(column.type.physical), valid), status)
 
 
 def _to_string(array: Any, valid: BoolArray | None, column: Column, reading: TimeReading, numbers: bool) -> Converted | None:
@@ -340,6 +372,8 @@ def _to_vector(array: Any, valid: BoolArray | None, column: Column, reading: Tim
     return Converted(Vector(column.type, values, valid), status)
 
 
+#: How truth is written.
+_WORDS = {"true": 1, "t": 1, "1": 1, "yes": 1, "y": 1, "false": 0, "f": 0, "0": 0, "no": 0, "n": 0}
 _Work = Callable[[Any, "BoolArray | None", Column, TimeReading, bool], "Converted | None"]
 _BY_KIND: dict[Kind, _Work] = {
     Kind.BOOLEAN: _to_boolean, Kind.INT32: _to_integer, Kind.INT64: _to_integer, Kind.FLOAT: _to_real, Kind.DOUBLE: _to_real,

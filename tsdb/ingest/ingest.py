@@ -1,17 +1,42 @@
-"""Files into tables: CSV and Parquet, streamed in bounded memory, resumable, with every bad row accounted for."""
+"""Files into tables: CSV and Parquet, streamed in bounded memory, resumable, with every bad row accounted for.
+
+One thread reads and converts the next chunk while this one sorts and writes the last. Each chunk is one commit, which also records
+how far every source was read: an interrupted ingest goes on from there, a finished one is not done twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+import threading
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from tsdb.catalog.table import Table, create_table_text
+from tsdb.ingest.chunk import Ahead, Chunk, ChunkBuilder
+from tsdb.ingest.file_plan import FilePlan, TimeOptions, plan_csv, plan_parquet
+from tsdb.ingest.infer import infer_schema, table_name
+from tsdb.ingest.reject import Refused, RejectFile, locate, malformed_records
+from tsdb.ingest.source import Source, find_sources, resume_point
+from tsdb.ingest.stream import BATCH_ROWS, TextPools, read_blocks
 from tsdb.storage.store import Store
+from tsdb_format.errors import Error, InvalidInput, NotFound
+from tsdb_format.types import Role
+
+#: Of the memory limit, what DuckDB may take for reading.
+READER_SHARE = 4
+#: Copies of a chunk that exist at once: the one being written, that one sorted, the next one, and what encoding needs besides.
+COPIES = 3.5
+#: The least that DuckDB reads CSV with.
+READER_BYTES_MIN = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """``read`` = ``inserted`` + ``updated`` + ``rejected``. ``notes`` are sentences for people; ``schema`` the CREATE TABLE text."""
+    """``read`` = ``inserted`` + ``updated`` + ``rejected``. ``notes`` are sentences for people, ``schema`` a CREATE TABLE text."""
 
     read: int
     inserted: int
@@ -51,5 +76,169 @@ def ingest(
     on_progress: Callable[[Progress], None] | None = None,
     again: bool = False,
 ) -> IngestReport:
-    """Read files, globs and directories into a table."""
-    raise NotImplementedError
+    """Read files, globs and directories into a table.
+
+    ``time`` names the files' time column where the table calls it otherwise (or, with ``create``, where it cannot be told);
+    ``time_unit`` (s, ms, us, ns) is the unit of epoch numbers, ``timezone`` the zone of times that do not name one (default UTC).
+    ``tag_from_path`` such as ``{group}/{metric}.csv`` takes tags from the end of each path. ``create`` makes the table if there is
+    none, with ``tags`` as its tags and types by inference. Bad rows go to the file ``rejects``. Files that were ingested before and
+    did not change are skipped unless ``again``. ``memory_limit`` bytes default to a quarter of the machine's.
+
+    Raises NotFound, InvalidInput (what was committed until then stays), ReadOnly.
+    """
+    import duckdb
+
+    started = clock.perf_counter()
+    sources = find_sources(paths, format, tag_from_path)
+    options = TimeOptions(time, time_unit, timezone)
+    limit = memory_limit or default_memory_limit()
+    connection = duckdb.connect(config={"threads": max(1, store.threads), "memory_limit": f"{_reader_bytes(limit)}B"})
+    for setting in ("arrow_large_buffer_size=true", "preserve_insertion_order=true", "TimeZone='UTC'"):
+        connection.execute(f"SET {setting}").fetchall()
+    try:
+        target, created = _target(store, connection, table or table_name(sources), sources, tags, options, create)
+        job = _Job(store, target, connection, sources, options, limit, again)
+        try:
+            with RejectFile(rejects) as reject_file:
+                inserted, updated = job.run(reject_file, on_progress)
+        except BaseException:
+            if created and not store.entry(target.name).files:
+                with suppress(Error):
+                    store.drop_table(target.name)
+            raise
+    finally:
+        with suppress(Exception):
+            connection.close()
+    seconds = clock.perf_counter() - started
+    rejected = reject_file.count
+    schema = create_table_text(target) if created else None
+    notes = (*job.notes, *options.finish(), *(f"rejected: {example}" for example in reject_file.examples))
+    return IngestReport(job.read, inserted, updated, rejected, seconds, target.name, job.files, schema, notes)
+
+
+def default_memory_limit() -> int:
+    """A quarter of the machine's memory."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+
+
+def _reader_bytes(limit: int) -> int:
+    return max(READER_BYTES_MIN, limit // READER_SHARE)
+
+
+def _target(
+    store: Store, connection: Any, name: str, sources: Sequence[Source], tags: Sequence[str], options: TimeOptions, create: bool
+) -> tuple[Table, bool]:
+    """The table to fill, and whether it was made just now."""
+    try:
+        table = store.table(name)
+    except NotFound as error:
+        if not create:
+            raise NotFound(f"{error}; create=True (--create) makes it from the files") from None
+        return store.create_table(name, infer_schema(connection, sources, tags, options)), True
+    for tag in (*tags, *sources[0].path_tags):
+        column = table.schema.by_name.get(tag)
+        if column is None or column.role is Role.TIME or (tag in tags and column.role is not Role.TAG):
+            raise InvalidInput(f"table {table.name!r} has no tag {tag!r}; its tags: {', '.join(c.name for c in table.schema.tags)}")
+    return table, False
+
+
+@dataclass
+class _Job:
+    """One ingest: what it reads, into what, and how far it is."""
+
+    store: Store
+    table: Table
+    connection: Any
+    sources: list[Source]
+    options: TimeOptions
+    memory_limit: int
+    again: bool
+    read: int = 0
+    files: int = 0
+    notes: list[str] = field(default_factory=list)
+    rows_seen: int = 0
+    bytes_before: int = 0
+    bytes_here: float = 0.0
+    path: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, rejects: RejectFile, on_progress: Callable[[Progress], None] | None) -> tuple[int, int]:
+        """Read and commit everything; (inserted, updated)."""
+        inserted = updated = 0
+        total = sum(source.bytes for source in self.sources)
+
+        def show() -> None:
+            if on_progress is not None:
+                on_progress(Progress(self.rows_seen, min(total, self.bytes_before + int(self.bytes_here)), total, self.path))
+
+        chunks = Ahead(self._chunks(rejects), 1, show, self.stop)
+        try:
+            for chunk in chunks:
+                show()
+                report = self.store.write_pieces(self.table.name, chunk.columns, chunk.sources)
+                chunk.columns.clear()
+                inserted, updated = inserted + report.inserted, updated + report.updated
+                self.read += chunk.read
+        finally:
+            chunks.close()
+        show()
+        return inserted, updated
+
+    def _chunks(self, rejects: RejectFile) -> Iterator[Chunk]:
+        """Everything to commit, in order of the sources. Runs in the reading thread."""
+        budget = max(2**20, int((self.memory_limit - _reader_bytes(self.memory_limit)) / COPIES))
+        builder = ChunkBuilder(TextPools(self.table.schema), budget, self.table.options.file_rows_max)
+        ignored: dict[str, None] = {}
+        for source in self.sources:
+            self.path, self.bytes_here = source.path, 0.0
+            known = self.store.entry(self.table.name).sources.get(source.path)
+            skip, note = resume_point(source, known, append=self.table.options.mode != "table", again=self.again)
+            if note:
+                self.notes.append(note)
+            if skip is not None:
+                self.files += 1
+                plan = self._plan(source)
+                if plan is not None:
+                    ignored.update(dict.fromkeys(plan.ignored))
+                    first_byte = known.bytes if known is not None and skip and known.finished else 0
+                    yield from self._read(plan, builder, rejects, skip, first_byte)
+                else:
+                    builder.sources[source.path] = source.record(0, 0, finished=True)
+            self.bytes_before += source.bytes
+        if ignored:
+            self.notes.append(f"columns that table {self.table.name!r} does not have were left out: {', '.join(ignored)}")
+        if builder.row_count or builder.sources:
+            yield builder.take()
+
+    def _plan(self, source: Source) -> FilePlan | None:
+        import duckdb
+
+        if source.format == "csv":
+            return plan_csv(source, self.table.schema, self.options)
+        try:
+            return plan_parquet(self.connection, source, self.table.schema, self.options)
+        except duckdb.Error as error:
+            raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
+
+    def _read(self, plan: FilePlan, builder: ChunkBuilder, rejects: RejectFile, skip: int, first_byte: int) -> Iterator[Chunk]:
+        """One file's chunks; its last rows stay in the builder."""
+        source, reached = plan.source, skip
+        row_bytes = source.bytes / max(1, plan.row_estimate())
+        refused: list[Refused] = []
+        for block in read_blocks(self.connection, plan, builder.pools, skip, review=not first_byte):
+            if self.stop.is_set():
+                return
+            if builder.full(BATCH_ROWS):
+                builder.sources[source.path] = source.record(reached, 0, finished=False)
+                yield builder.take()
+            builder.add(block)
+            refused += block.refused
+            reached = max(reached, block.stop)
+            self.rows_seen += block.row_count
+            self.bytes_here = min(float(source.bytes), block.stop * row_bytes)
+        malformed = malformed_records(self.connection, plan) if plan.layout is not None else []
+        found = locate(plan, refused, malformed, first_byte)
+        for reject in found:
+            rejects.add(reject)
+        builder.read += len(found) - len(refused)
+        builder.sources[source.path] = source.record(reached, len(found), finished=True)

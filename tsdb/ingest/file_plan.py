@@ -1,0 +1,204 @@
+"""How one file's columns become a table's: decided before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsdb.ingest.csv_layout import CsvLayout, read_layout
+from tsdb.ingest.instant import UNITS, TimeReading, guess_unit
+from tsdb.ingest.source import Source
+from tsdb_format.errors import InvalidInput, NotFound
+from tsdb_format.schema import Column, Schema
+from tsdb_format.types import Kind, Role
+
+#: Kinds whose text DuckDB turns into values; it would round or misread the others.
+_TYPED_BY_DUCKDB = {Kind.BOOLEAN: "BOOLEAN", Kind.FLOAT: "FLOAT", Kind.DOUBLE: "DOUBLE", Kind.BLOB: "BLOB"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """Column ``index`` of the file is ``column`` of the table. ``numbers``: its texts are numbers, for a time column epochs."""
+
+    index: int
+    name: str
+    column: Column
+    reading: TimeReading
+    numbers: bool
+
+
+@dataclass(slots=True)
+class TimeOptions:
+    """What the caller says about times, and what was found out on the way, for all files of one ingest."""
+
+    time: str | None = None
+    time_unit: str | None = None
+    timezone: str | None = None
+    notes: list[str] = field(default_factory=list)
+    _readings: dict[str, TimeReading] = field(default_factory=dict)
+
+    def reading(self, column: str, sample: Sequence[Any]) -> tuple[TimeReading, bool]:
+        """How to read a time column, and whether its values are numbers; the first file that has it decides on the unit."""
+        numbers = [number for number in map(_number, sample) if number is not None]
+        filled = [value for value in sample if value is not None and str(value).strip()]
+        numeric = bool(filled) and len(numbers) * 2 > len(filled)
+        reading = self._readings.setdefault(column, TimeReading.of(self.time_unit, self.timezone))
+        if numeric and reading.unit is None:
+            unit = guess_unit(sorted(numbers, key=abs)[len(numbers) // 2])
+            reading.unit = UNITS[unit]
+            self.notes.append(f"column {column!r}: numbers were read as epoch times in {unit}")
+        return reading, numeric
+
+    def finish(self) -> list[str]:
+        """Everything worth saying about times."""
+        out = list(self.notes)
+        for name, reading in self._readings.items():
+            if reading.ambiguous:
+                zone = reading.zone.name if reading.zone else ""
+                out.append(
+                    f"column {name!r}: {reading.ambiguous:,} times that clocks in {zone} showed twice were read as the first"
+                )
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """A source with what its columns become. ``layout`` is None for Parquet; ``ignored`` are columns the table does not have.
+
+    ``row_count`` is known of Parquet files only.
+    """
+
+    source: Source
+    layout: CsvLayout | None
+    columns: tuple[ColumnPlan, ...]
+    ignored: tuple[str, ...]
+    row_count: int = 0
+
+    def row_estimate(self) -> float:
+        """About how many rows the file has, for progress."""
+        if self.layout is None:
+            return self.row_count
+        return self.source.bytes / self.layout.row_bytes * (4 if self.source.compressed else 1)
+
+    def query(self) -> str:
+        """The SELECT that delivers the columns in the plan's order."""
+        selected = ", ".join(f"c{each.index}" if self.layout else quoted_name(each.name) for each in self.columns)
+        path = quoted_text(escaped_path(self.source.path))
+        if self.layout is None:
+            return f"SELECT {selected} FROM read_parquet([{path}])"
+        kinds = {each.index: self._duckdb_type(each) for each in self.columns}
+        columns = ", ".join(f"'c{index}': '{kinds.get(index, 'VARCHAR')}'" for index in range(self.layout.width))
+        return (
+            f"SELECT {selected} FROM read_csv([{path}], columns={{{columns}}}, {csv_options(self.source, self.layout)}, "
+            "auto_detect=false, store_rejects=true, allow_quoted_nulls=false, max_line_size=16777216, buffer_size=33554432)"
+        )
+
+    def _duckdb_type(self, plan: ColumnPlan) -> str:
+        kind = plan.column.type
+        if kind.kind is Kind.VECTOR:
+            return f"FLOAT[{kind.width}]"
+        if self.layout is not None and self.layout.quoted_blanks and kind.kind is not Kind.BLOB:
+            return "VARCHAR"  # a quoted blank is NULL where it cannot be a string
+        return _TYPED_BY_DUCKDB.get(kind.kind, "VARCHAR")
+
+
+def csv_options(source: Source, layout: CsvLayout) -> str:
+    """The dialect as arguments of DuckDB's CSV functions."""
+    compression = "gzip" if source.path.endswith(".gz") else "zstd" if source.path.endswith(".zst") else "none"
+    header = str(layout.header is not None).lower()
+    delimiter = quoted_text(layout.delimiter)
+    return f"header={header}, delim={delimiter}, quote='\"', escape='\"', compression='{compression}'"
+
+
+def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan | None:
+    """The plan for a CSV file; None where it holds nothing. Raises NotFound, InvalidInput."""
+    known = {column.name for column in schema} | ({options.time} if options.time else set())
+    layout = read_layout(source, known)
+    if layout is None:
+        return None
+    wanted = [column for column in schema if column.name not in source.path_tags]
+    if layout.header is None:
+        if layout.width != len(wanted):
+            raise InvalidInput(
+                f"{source.path} has no header and {layout.width} columns; without names they must be the table's: "
+                + ", ".join(column.name for column in wanted)
+            )
+        matched = dict(enumerate(wanted))
+    else:
+        matched = match_header(source, layout.header, schema, options.time)
+    plans: list[ColumnPlan] = []
+    for index, column in matched.items():
+        cells = [row[index] for row in layout.sample if index < len(row)]
+        reading, numbers = options.reading(column.name, cells) if column.type.is_time else (TimeReading(), True)
+        plans.append(ColumnPlan(index, layout.names[index], column, reading, numbers))
+    ignored = tuple(name for index, name in enumerate(layout.names) if index not in matched and name)
+    return FilePlan(source, layout, tuple(plans), ignored)
+
+
+def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeOptions) -> FilePlan:
+    """The plan for a Parquet file. Raises NotFound, InvalidInput."""
+    relation = f"read_parquet([{quoted_text(escaped_path(source.path))}])"
+    found = connection.execute(f"FROM {relation} LIMIT 64")
+    names = tuple(each[0] for each in found.description)
+    sample = found.fetchall()
+    matched = match_header(source, names, schema, options.time)
+    plans: list[ColumnPlan] = []
+    for index, column in matched.items():
+        cells = [row[index] for row in sample]
+        reading, numbers = options.reading(column.name, cells) if column.type.is_time else (TimeReading(), False)
+        plans.append(ColumnPlan(index, names[index], column, reading, numbers))
+    ignored = tuple(name for index, name in enumerate(names) if index not in matched)
+    metadata = f"parquet_file_metadata([{quoted_text(escaped_path(source.path))}])"
+    [[rows]] = connection.execute(f"SELECT sum(num_rows) FROM {metadata}").fetchall()
+    return FilePlan(source, None, tuple(plans), ignored, int(rows))
+
+
+def match_header(source: Source, names: Sequence[str], schema: Schema, time: str | None) -> dict[int, Column]:
+    """Which column of the table each of the file's is; those that the table does not have are left out."""
+    by_name: Mapping[str, Column] = {column.name.lower(): column for column in schema}
+    if time is not None:
+        if time.lower() not in {name.lower() for name in names}:
+            raise NotFound(f"{source.path} has no column {time!r}; it has: {', '.join(names)}")
+        by_name = {**by_name, time.lower(): schema.time}
+    matched: dict[int, Column] = {}
+    for index, name in enumerate(names):
+        column = by_name.get(name.lower())
+        if column is None or (time is not None and column is schema.time and name.lower() != time.lower()):
+            continue
+        if column in matched.values():
+            raise InvalidInput(f"{source.path} has two columns {name!r}")
+        if column.name in source.path_tags:
+            raise InvalidInput(f"{source.path} has a column {name!r}, and its path gives that tag too")
+        matched[index] = column
+    if schema.time not in matched.values():
+        raise NotFound(
+            f"{source.path} has no column {schema.time.name!r} for the time; it has: {', '.join(names)} (say which one it is)"
+        )
+    if len(matched) == 1 and len(names) > 1 and any(column.role is Role.FIELD for column in schema):
+        raise NotFound(f"{source.path} shares no column but the time with the table; it has: {', '.join(names)}")
+    return matched
+
+
+def escaped_path(path: str) -> str:
+    """A path that DuckDB takes as it is, not as a glob."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in path)
+
+
+def quoted_text(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted_name(name: str) -> str:
+    """An identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
