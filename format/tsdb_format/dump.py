@@ -54,7 +54,8 @@ def fields(file: TsFile) -> Iterator[Field]:
     for field in _known_fields(file):
         if field.offset > at:
             yield Field(at, field.offset - at, "padding", "")
-        yield field
+        if field.size:
+            yield field
         at = field.offset + field.size
 
 

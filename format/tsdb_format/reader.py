@@ -18,7 +18,7 @@ from tsdb_format.encoding import COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, Pa
 from tsdb_format.errors import Closed, Corruption, InvalidInput, UnsupportedFormat
 from tsdb_format.resource import Resource
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
-from tsdb_format.section import ALIGNMENT, HEADER, Container
+from tsdb_format.section import ALIGNMENT, Container
 from tsdb_format.statistics import HAS_BOUNDS, Statistics
 from tsdb_format.types import INT64, TAG_KINDS, ColumnType, Kind, Role
 from tsdb_format.vector import IntArray, Vector
@@ -48,6 +48,7 @@ class TsFile:
             raise self._corrupt("the file's attributes are malformed") from None
         self._pages: dict[str, PageSet] = {}
         self._statistics: dict[tuple[str, str], Statistics] = {}
+        self._unit_rows: IntArray | None = None
         self._row_start: IntArray | None = None
         self._device_tags: dict[str, Vector] | None = None
         self._resource: Resource | None = None
@@ -186,12 +187,9 @@ class TsFile:
     def _load_statistics(self, column: Column) -> Statistics:
         container = self.container
         name = f"stats.{column.id}"
-        levels = [statistics.level_rows(self.row_count, self.rows_per_page)]
-        if self.page_count > 1:
-            levels.append(statistics.level_rows(self.row_count, self.rows_per_page * PAGES_PER_CHUNK))
-        if self.chunk_count > 1:
-            levels.append(np.array([self.row_count]))
-        found = statistics.from_bytes(column.type, container.array(name, "<u1"), np.concatenate(levels))
+        if self._unit_rows is None:
+            self._unit_rows = statistics.unit_rows(self.row_count, self.rows_per_page, PAGES_PER_CHUNK)
+        found = statistics.from_bytes(column.type, container.array(name, "<u1"), self._unit_rows)
         whole = not found.null_count.any() and bool((found.flags & HAS_BOUNDS).all())
         if column.role is not Role.FIELD and not whole:
             raise container.corrupt(f"column {column.name!r} lacks bounds", container.extent(name)[0])
@@ -207,14 +205,12 @@ class TsFile:
         raw, pages = container.array(name, "<u1"), self.page_count
         offset, size, digest = raw[: 24 * pages].view("<i8").reshape(3, pages)
         encoding, compression = raw[len(raw) - 2 * pages :].reshape(2, pages)
-        dictionary = raw[24 * pages : len(raw) - 2 * pages].view("<i8").reshape(3, -1)
-        if not column.type.is_pooled:
+        _check_extents(container, name, offset, size)
+        if column.type.is_pooled:
+            dictionary = raw[24 * pages : len(raw) - 2 * pages].view("<i8").reshape(3, -1)
+            _check_extents(container, name, dictionary[0], dictionary[1])
+        else:
             dictionary = np.zeros((3, self.chunk_count), np.int64)
-        for starts, sizes in ((offset, size), (dictionary[0], dictionary[1])):
-            inside = (starts >= 0) & (sizes >= 0) & (starts <= container.directory_offset) & (starts % ALIGNMENT == 0)
-            inside &= (sizes <= container.directory_offset - starts) & ((starts >= HEADER.size) | (sizes == 0))
-            if not inside.all():
-                raise container.corrupt(f"column {column.name!r} has a page outside of the file", container.extent(name)[0])
         if int(encoding.max()) > _ENCODING_MAX or int(compression.max()) > COMPRESSION_ZSTD:
             raise UnsupportedFormat(f"{self.path}: column {column.name!r} has a page of an unknown encoding or compression")
         nulls = self.statistics(column.name, "page").null_count
@@ -223,6 +219,15 @@ class TsFile:
             encoding, compression, nulls, dictionary[0], dictionary[1], dictionary[2].view("<u8"),
             np.zeros(pages, np.uint8), self.path,
         )  # fmt: skip
+
+
+def _check_extents(container: Container, section: str, offset: IntArray, size: IntArray) -> None:
+    """Refuse pages that do not lie before the directory, or not at a word. Negative numbers are huge ones here."""
+    limit = np.uint64(container.directory_offset)
+    begin, length = offset.view("<u8"), size.view("<u8")
+    inside = (begin <= limit) & (length <= limit - begin)
+    if not inside.all() or int(np.bitwise_or.reduce(offset)) % ALIGNMENT:
+        raise container.corrupt(f"section {section!r} has a page outside of the file", container.extent(section)[0])
 
 
 def _expect(value: Any, kind: type) -> Any:

@@ -15,7 +15,7 @@ Rules, so that a reader can prune by them without error:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,12 @@ class Statistics:
 
     def take(self, units: slice) -> Statistics:
         """The statistics of some of the units, as views."""
-        cut: dict[str, Any] = {}
-        for field in fields(self):
-            part = getattr(self, field.name)
-            cut[field.name] = None if part is None else part[units]
-        return Statistics(**cut)
+        cut = Statistics(self.row_count[units], self.null_count[units], self.flags[units])
+        numbers = self.min, self.max, self.sum, self.first, self.last
+        cut.min, cut.max, cut.sum, cut.first, cut.last = (None if part is None else part[units] for part in numbers)
+        if self.min_prefix is not None and self.max_prefix is not None:
+            cut.min_prefix, cut.max_prefix = self.min_prefix[units], self.max_prefix[units]
+        return cut
 
 
 def number_dtype(kind: ColumnType) -> np.dtype[Any] | None:
@@ -93,6 +94,16 @@ def level_rows(row_count: int, unit_rows: int) -> IntArray:
     rows = np.full(-(-row_count // unit_rows), unit_rows, np.int64)
     rows[-1] = row_count - unit_rows * (len(rows) - 1)
     return rows
+
+
+def unit_rows(row_count: int, page_rows: int, pages_per_chunk: int) -> IntArray:
+    """Rows of every stored unit of a column."""
+    levels = [level_rows(row_count, page_rows)]
+    if len(levels[0]) > 1:
+        levels.append(level_rows(row_count, page_rows * pages_per_chunk))
+        if len(levels[1]) > 1:
+            levels.append(np.array([row_count]))
+    return np.concatenate(levels)
 
 
 def to_bytes(found: Statistics) -> ByteArray:

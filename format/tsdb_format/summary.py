@@ -20,6 +20,7 @@ from tsdb_format.statistics import (
     Statistics,
     level_rows,
     number_dtype,
+    unit_rows,
 )
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Vector
@@ -52,16 +53,11 @@ def new_summary(column: Vector, rows_per_page: int) -> Summary:
 
 def _levels(page_rows: int, pages_per_chunk: int, row_count: int) -> tuple[list[IntArray], IntArray]:
     """For each level above the page that is stored: first lower unit of each of its units; and the rows of all units."""
-    rows = [level_rows(row_count, page_rows)]
-    starts = []
-    pages = len(rows[0])
-    if pages > 1:
-        starts.append(np.arange(0, pages, pages_per_chunk))
-        rows.append(level_rows(row_count, page_rows * pages_per_chunk))
-        if len(starts[0]) > 1:
-            starts.append(np.zeros(1, np.int64))
-            rows.append(np.array([row_count]))
-    return starts, np.concatenate(rows)
+    pages = -(-row_count // page_rows)
+    starts = [np.arange(0, pages, pages_per_chunk)] if pages > 1 else []
+    if pages > pages_per_chunk:
+        starts.append(np.zeros(1, np.int64))
+    return starts, unit_rows(row_count, page_rows, pages_per_chunk)
 
 
 def _edges(has: BoolArray, starts: IntArray) -> tuple[IntArray, IntArray]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
-from tsdb_format.types import INT64, TIMESTAMP_NS, ColumnType, Kind, Role, parse_type
+from tsdb_format.types import INT64, STRING, TIMESTAMP_NS, ColumnType, Kind, Role, parse_type
 from tsdb_format.vector import Pool, Vector
 from tsdb_format.writer import FileFacts, write_file
 
@@ -152,3 +152,40 @@ def plain_list(vector: Vector) -> list[bytes]:
     assert vector.pool is not None
     texts = vector.pool.tolist()
     return [texts[code] for code in vector.values.tolist()]
+
+
+def every_encoding_case(rows: int = 150, rows_per_page: int = 128) -> FileCase:
+    """One device whose columns make the writer choose every encoding, and zstd where it pays; from formulas, not from chance."""
+    at = np.arange(rows)
+    mixed = (at.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    some_null = at % 7 != 3
+    words = [b"%s-%d" % (word, i) for i, word in enumerate((b"north", b"east", b"south", b"west"))]
+    prose = [b"the quick brown fox number %d jumps over the lazy dog" % i for i in range(rows)]
+    smooth = 1.0 + mixed.astype(np.float64) / 2**64 / 1000
+    ends = (mixed & np.uint64(0xBFEF_0000_0000_FFFF)).view(np.float64)
+    pieces = [b"\0\xff" * (i % 9) for i in range(rows)]
+    given: dict[str, Vector] = {
+        "plain": Vector(parse_type("INT64"), mixed.view(np.int64)),
+        "plain_4": Vector(parse_type("INT32"), mixed.astype(np.uint32).view(np.int32), some_null),
+        "constant": Vector(parse_type("DOUBLE"), np.full(rows, -0.0)),
+        "packed": Vector(parse_type("INT64"), (mixed % np.uint64(1000)).astype(np.int64) * 10 + 10**12, some_null),
+        "delta": Vector(parse_type("INT64"), at * 60_000 + (mixed % np.uint64(3)).astype(np.int64)),
+        "decimal": Vector(parse_type("DOUBLE"), (mixed % np.uint64(9999)).astype(np.float64) / 100, some_null),
+        "runs": Vector(parse_type("INT64"), at // 64),
+        "bits": Vector(parse_type("BOOLEAN"), mixed % np.uint64(3) == 0, some_null),
+        "split": Vector(parse_type("DOUBLE"), ends),
+        "words": Vector(STRING, (mixed % np.uint64(4)).astype(np.int32), some_null, Pool.of(words)),
+        "prose": Vector(STRING, at.astype(np.int32), None, Pool.of(prose)),
+        "blob": Vector(parse_type("BLOB"), at.astype(np.int32) // 2, some_null, Pool.of(pieces)),
+        "vector": Vector(parse_type("VECTOR(2)"), np.stack([smooth, smooth * 2], 1).astype(np.float32)),
+    }
+    columns = [Column("time", TIMESTAMP_NS, Role.TIME, 1), Column("host", STRING, Role.TAG, 2)]
+    columns += [Column(name, vector.type, Role.FIELD, 10 + i) for i, (name, vector) in enumerate(given.items())]
+    given["time"] = Vector(TIMESTAMP_NS, 1_700_000_000_000_000_000 + at * 5_000_000_000)
+    given[SEQUENCE_NAME] = Vector(INT64, np.ones(rows, np.int64))
+    return FileCase(
+        Schema(tuple(columns)), {"host": text_vector([b"a"])}, np.array([0, rows]), given, rows_per_page, np.array([0], np.int32)
+    )  # fmt: skip
