@@ -109,16 +109,23 @@ def test_settings_reach_the_query(database: Path) -> None:
     _failed(run("query", database, SELECT, "--set", "nothing"), 2, "name=value")
 
 
-def test_explain_counts_what_was_not_read(database: Path, tmp_path: Path) -> None:
+def test_explain_counts_what_was_not_read(database: Path) -> None:
     plain = run("explain", database, SELECT)
     assert "TOPN OPT" in plain.out
     analyzed = run("explain", database, SELECT, "--analyze")
     assert "devices" in analyzed.out
     assert analyzed.out == run("explain", database, SELECT, "--analyze").out
     assert json.loads(run("explain", database, SELECT, "--analyze", "--format", "json").out)
+
+
+def test_explain_as_a_page(database: Path, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
-    assert run("explain", database, "SELECT 1 < 2", "--format", "html", "-o", page).out == ""
-    assert "1 &lt; 2" in page.read_text()
+    busy = "SELECT host FROM cpu WHERE usage < 50 ORDER BY time DESC LIMIT 2"
+    assert run("explain", database, busy, "--analyze", "--format", "html", "-o", page).out == ""
+    text = page.read_text()
+    assert "usage &lt; 50" in text
+    assert "<td>devices</td><td>30</td>" in text
+    assert text.count("<div") == text.count("</div>")
 
 
 def test_tables_and_schema(database: Path) -> None:

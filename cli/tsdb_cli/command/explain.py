@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from pathlib import Path
 
@@ -10,17 +9,7 @@ import click
 
 from tsdb_cli import database, option
 from tsdb_cli.output import write_text
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>tsdb explain</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #1c2733; }}
-pre {{ background: #f4f6f8; border-radius: 6px; padding: 1rem; overflow-x: auto; line-height: 1.45; }}
-</style></head><body>
-<h1>{title}</h1>
-<pre>{sql}</pre>
-<pre>{plan}</pre>
-</body></html>
-"""
+from tsdb_cli.plan_page import plan_page
 
 
 @click.command(short_help="Show how a query is answered, and what it read.")
@@ -44,7 +33,7 @@ def command(
 ) -> None:
     """Show the plan of the query SQL on the database DB, one node a line, and with --analyze what became of every unit of data."""
     words = [word for word, wanted in (("ANALYZE", analyze), ("TIMINGS", timings), ("RULES", rules)) if wanted]
-    if form == "json":
+    if form != "text":
         words.append("FORMAT JSON")
     explain = f"EXPLAIN ({', '.join(words)}) {sql}" if words else f"EXPLAIN {sql}"
     with database.opened(database_path) as db:
@@ -53,6 +42,5 @@ def command(
     if form == "json":
         plan = json.dumps(json.loads(plan), indent=2, ensure_ascii=False)
     if form == "html":
-        title = "What the query read" if analyze else "How the query is answered"
-        plan = _PAGE.format(title=title, sql=html.escape(sql.strip()), plan=html.escape(plan))
+        plan = plan_page("What the query read" if analyze else "How the query is answered", sql, json.loads(plan))
     write_text(plan.rstrip() + "\n", output_path)
