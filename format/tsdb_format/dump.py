@@ -7,8 +7,7 @@ the error that reading it raises.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tsdb_format import statistics
-from tsdb_format.encoding import Encoding, PageSet
+from tsdb_format.dump_page import Field, Page, dictionary_fields
+from tsdb_format.encoding import Encoding
 from tsdb_format.inspect import stored_columns, value_text
 from tsdb_format.reader import TsFile
 from tsdb_format.schema import Column
@@ -28,16 +28,6 @@ from tsdb_format.vector import Vector
 LINE_BYTES = 16
 #: Decoded values shown of a page.
 _VALUES_SHOWN = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A run of bytes with one meaning."""
-
-    offset: int
-    size: int
-    name: str
-    value: str
 
 
 def dump_file(path: str | Path) -> Iterator[str]:
@@ -62,7 +52,7 @@ def fields(file: TsFile) -> Iterator[Field]:
 def _known_fields(file: TsFile) -> Iterator[Field]:
     container = file.container
     yield from _struct_fields(container.buffer, HEADER, 0, "header.", ("magic", "version", "reserved", "checksum"))
-    yield from sorted(_page_fields(file), key=lambda field: field.offset)
+    yield from _page_fields(file)
     columns = {column.id: column for column in stored_columns(file)}
     for name, offset, size, dtype, _, _ in container.listing():
         kind, _, number = name.partition(".")
@@ -105,22 +95,27 @@ def _array_fields(at: int, name: str, values: Any) -> Iterator[Field]:
 
 
 def _page_fields(file: TsFile) -> Iterator[Field]:
+    """All pages and dictionaries, in the order of their bytes."""
+    places: list[tuple[int, Callable[[], Iterator[Field]]]] = []
     for column in stored_columns(file):
         pages = file.page_set(column.name)
         for chunk in np.flatnonzero(pages.dict_bytes).tolist():
-            yield Field(int(pages.dict_offset[chunk]), int(pages.dict_bytes[chunk]), f"{column.name}.chunk[{chunk}].dictionary", "")
-        for page in range(file.page_count):
-            if pages.page_bytes[page]:
-                yield _page_field(file, column, pages, page)
+            name = f"{column.name}.dictionary[{chunk}]"
+            places.append((int(pages.dict_offset[chunk]), partial(dictionary_fields, pages, chunk, name)))
+        stored = np.flatnonzero(pages.page_bytes).tolist()
+        places += [(int(pages.page_offset[page]), partial(_one_page, file, column, page)) for page in stored]
+    for _, make in sorted(places, key=lambda place: place[0]):
+        yield from make()
 
 
-def _page_field(file: TsFile, column: Column, pages: PageSet, page: int) -> Field:
+def _one_page(file: TsFile, column: Column, page: int) -> Iterator[Field]:
+    pages = file.page_set(column.name)
     first = page * file.rows_per_page
     stop = min(first + _VALUES_SHOWN, first + file.rows_per_page, file.row_count)
     rows = file.read(column.name, np.array([first]), np.array([stop]))
-    name = f"{column.name}.page[{page}]"
     encoding = Encoding(int(pages.page_encoding[page])).name + ("+zstd" if pages.page_compression[page] else "")
-    return Field(int(pages.page_offset[page]), int(pages.page_bytes[page]), name, f"{encoding}: {_vector_text(rows)} …")
+    head = f"· {encoding}: {_vector_text(rows)}{' …' if first + file.rows_per_page > stop < file.row_count else ''}"
+    yield from Page(pages, page, f"{column.name}.page[{page}]", head).fields()
 
 
 def _vector_text(rows: Vector) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.file_case import FIELD_TYPES, random_case
+from support.file_case import FIELD_TYPES, every_encoding_case, random_case
 from tsdb_format.dump import dump_file, fields
 from tsdb_format.errors import Corruption
 from tsdb_format.inspect import bounds_text, inspect_file, inspect_pages, render_pages, render_tree, value_text
@@ -26,9 +26,9 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_byte_is_dumped_once_and_in_order(tmp_path: Path, shape: dict[str, Any]) -> None:
-    random_case(2, **shape).write(tmp_path / "a.tsf")
+@pytest.mark.parametrize("shape", [*SHAPES, None], ids=str)
+def test_every_byte_is_dumped_once_and_in_order(tmp_path: Path, shape: dict[str, Any] | None) -> None:
+    (every_encoding_case(1_200, 1_024) if shape is None else random_case(2, **shape)).write(tmp_path / "a.tsf")
     raw = (tmp_path / "a.tsf").read_bytes()
     at = 0
     with TsFile(tmp_path / "a.tsf") as file:
@@ -110,4 +110,4 @@ def test_lines_stay_readable(tmp_path: Path) -> None:
     lines = list(dump_file(tmp_path / "a.tsf"))
     assert all(re.match(r" *[\d,]+ +([\d,]+)? +[0-9a-f]{2}", line) for line in lines)
     assert lines[0].endswith("'tsdbtsf\\n'")
-    assert len(FIELD_TYPES) + 2 == sum("page[0] " in line for line in lines)
+    assert len(FIELD_TYPES) + 2 == sum("page[0]." in line and " · " in line for line in lines)
