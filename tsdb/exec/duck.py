@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from tsdb.exec.executor import execute
 from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
 from tsdb.plan.schema import output_schema
 from tsdb_format.errors import Error, InvalidInput, NotFound
-from tsdb_format.types import Kind, parse_type
+from tsdb_format.types import ColumnType, parse_type
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
@@ -130,7 +130,7 @@ class _Scanner:
                 if self._condition is not None:
                     made = made.filter(self._condition)
                 yield made.select(self._wanted) if self._wanted else made
-        except BaseException as error:
+        except Exception as error:
             self._run.failure = error
             raise
 
@@ -140,7 +140,7 @@ class DuckRun:
 
     def __init__(self, plan: DuckQuery, make_context: Callable[[], ExecContext]) -> None:
         self.plan = plan
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
         self._make_context = make_context
         self.context = make_context()
         self.snapshot_tables = self.context.snapshot
@@ -181,7 +181,7 @@ class DuckRun:
         try:
             return act()
         except duckdb.Error as error:
-            failure: BaseException | None = self.failure
+            failure: Exception | None = self.failure
             if failure is not None:
                 raise failure from None
             raise translate(error) from error
@@ -219,6 +219,15 @@ class DuckRun:
         while part := self._guarded(lambda: running.fetchmany(count)):
             yield part
 
+    def execute(self, sql: str, parameters: Sequence[object]) -> None:
+        """Run another statement on the same connection, which sees the same inputs."""
+        self._guarded(lambda: self.cursor.execute(sql, list(parameters)))
+
+    def read(self, sql: str, columns: list[tuple[str, ColumnType]]) -> list[Batch]:
+        """The rows of another query on the same connection, whose columns are of our types."""
+        relation = self._guarded(lambda: self.cursor.sql(sql))
+        return list(vectors_of(self._guarded(lambda: relation.to_arrow_table().to_batches()), columns))
+
     def close(self) -> None:
         """Give the connection back."""
         self.cursor.close()
@@ -245,11 +254,3 @@ def run_duck_query(plan: DuckQuery, context: ExecContext) -> Iterator[Batch]:
     finally:
         run.settle()
         run.close()
-
-
-def is_native_type(name: str) -> bool:
-    """Whether a DuckDB type is one of ours."""
-    try:
-        return parse_type(name).kind in Kind
-    except InvalidInput:
-        return False

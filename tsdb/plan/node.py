@@ -34,7 +34,7 @@ class TableScan:
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """The first ``limit`` rows after ``offset`` in the total order of ``keys``, then time, tags ascending, sequence number.
+    """The first ``limit`` rows after ``offset`` in the total order of ``keys``, then of storage: tags ascending, time, sequence number.
 
     ``topk_id`` is set by the rule ``topk_runtime_filter`` and makes this TopK publish its threshold to the scan with the same id.
     """
@@ -48,7 +48,7 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """All rows in the total order of ``keys``, then time, tags, sequence number."""
+    """All rows in the total order of ``keys``, then of storage: tags ascending, time, sequence number."""
 
     child: Plan
     keys: tuple[SortKey, ...]

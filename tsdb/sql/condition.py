@@ -1,7 +1,7 @@
 """WHERE conditions as predicates that scans evaluate.
 
-A condition is bound only when the predicate means exactly what DuckDB means by the text. Each conjunct stands for itself: one that is
-in doubt is left out and stays DuckDB's work, over a scan that applies the others.
+A condition is bound only when the predicate means exactly what DuckDB means by the text. Each conjunct stands for itself: one in
+doubt is left out and stays DuckDB's work, over a scan that applies the others.
 """
 
 from __future__ import annotations
@@ -133,6 +133,9 @@ class ConditionBinder:
         column = self._column(node.this)
         if column is None:
             return None
+        ends = [fold(node.args[name], self._environment) for name in ("low", "high")]
+        if len({end is not None and end.kind is K.TEXT for end in ends if end is None or end.kind is not K.NULL}) > 1:
+            return None  # a text takes the type of all three
         low, high = self._constant(node.args["low"], column), self._constant(node.args["high"], column)
         return None if low is None or high is None else comparison.between(column, low, high)
 

@@ -21,12 +21,13 @@ def now_splices(query: Query, environment: Environment) -> list[tuple[int, int, 
     return list(_splices(query, environment)) if environment.used_now else []
 
 
-def now_text(word: str, environment: Environment) -> str:
-    """The moment as a literal; without a zone where it is compared with a timestamp of nanoseconds."""
+def now_text(word: str, environment: Environment, *, zoned: bool = False) -> str:
+    """The moment as a literal; without a zone, unless ``zoned``, where it is compared with a timestamp of nanoseconds."""
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=environment.now_ns // 1_000)
     if word in ("TODAY", "CURRENT_DATE"):
         return f"DATE '{moment:%Y-%m-%d}'"
-    return f"TIMESTAMP '{moment.isoformat(' ')}'" if environment.compared_zone else f"TIMESTAMPTZ '{moment.isoformat(' ')}+00'"
+    plain = environment.compared_zone and not zoned
+    return f"TIMESTAMP '{moment.isoformat(' ')}'" if plain else f"TIMESTAMPTZ '{moment.isoformat(' ')}+00'"
 
 
 def is_now(query: Query, at: int) -> int:

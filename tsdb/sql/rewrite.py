@@ -8,7 +8,7 @@ not agree, or sqlglot does not know the syntax, the text stays as it is and ever
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -28,6 +28,7 @@ from tsdb_format.errors import NotFound
 from tsdb_format.schema import SEQUENCE_NAME
 
 Splice = tuple[int, int, str]
+ScalarCheck = Callable[[Sequence[Token], exp.Select], bool]
 #: Inputs are named so in DuckDB's text; users' names cannot collide with them by accident.
 INPUT_PREFIX = "__tsdb_"
 #: Tables that DuckDB has by itself.
@@ -55,7 +56,7 @@ def rewrite(
 
 
 def over_core(
-    query: Query, select: exp.Select, bound: NativeSelect, environment: Environment, scalar: ScalarTest
+    query: Query, select: exp.Select, bound: NativeSelect, environment: Environment, scalar: ScalarCheck
 ) -> DuckQuery | None:
     """The select list computed by DuckDB over the native rest of the SELECT; None where the list is more than row by row."""
     place = _select_list(query.tokens, span(bound.reference.node.this))
@@ -85,33 +86,24 @@ def _select_list(tokens: Sequence[Token], table: tuple[int, int] | None) -> tupl
     return (1, at) if at > 1 else None
 
 
-class ScalarTest:
-    """Whether a select list computes each row from that row alone, with functions that DuckDB lists as scalar."""
+#: Words that stand before a parenthesis without being functions.
+_SYNTAX_WORDS = frozenset({
+    "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "IS", "CASE", "WHEN", "THEN", "ELSE", "CAST", "TRY_CAST", "EXTRACT",
+    "COALESCE", "NULLIF", "IF", "IFNULL", "SUBSTRING", "POSITION", "TRIM", "OVERLAY", "INTERVAL", "EXCLUDE", "REPLACE", "RENAME",
+    "ROW", "STRUCT", "MAP", "DECIMAL", "NUMERIC", "VARCHAR", "AS",
+})  # fmt: skip
 
-    #: Words that stand before a parenthesis without being functions.
-    _WORDS = frozenset({
-        "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "IS", "CASE", "WHEN", "THEN", "ELSE", "CAST", "TRY_CAST", "EXTRACT",
-        "COALESCE", "NULLIF", "IF", "IFNULL", "SUBSTRING", "POSITION", "TRIM", "OVERLAY", "INTERVAL", "EXCLUDE", "REPLACE", "RENAME",
-        "ROW", "STRUCT", "MAP", "DECIMAL", "NUMERIC", "VARCHAR", "AS",
-    })  # fmt: skip
 
-    def __init__(self, functions: frozenset[str]) -> None:
-        self._functions = functions
-
-    def __call__(self, tokens: Sequence[Token], select: exp.Select) -> bool:
-        """Judge the tokens of a select list, and its items in the tree."""
-        forbidden = (exp.Query, exp.AggFunc, exp.Window, exp.Explode, exp.Columns, exp.PositionalColumn, exp.Lambda)
-        if any(isinstance(node, forbidden) for item in select.expressions for node in item.walk()):
+def computes_rows(tokens: Sequence[Token], select: exp.Select, scalar_functions: frozenset[str]) -> bool:
+    """Whether a select list (its tokens, and its items in the tree) computes each row from that row alone."""
+    forbidden = (exp.Query, exp.AggFunc, exp.Window, exp.Explode, exp.Columns, exp.PositionalColumn, exp.Lambda)
+    if any(isinstance(node, forbidden) for item in select.expressions for node in item.walk()):
+        return False
+    for token, following in zip(tokens, tokens[1:], strict=False):
+        called = token.is_name and following.is_symbol("(")
+        if called and token.upper not in _SYNTAX_WORDS and token.text.lower() not in scalar_functions:
             return False
-        for token, following in zip(tokens, tokens[1:], strict=False):
-            if (
-                token.is_name
-                and following.is_symbol("(")
-                and token.upper not in self._WORDS
-                and token.text.lower() not in self._functions
-            ):
-                return False
-        return not any(token.is_symbol("#") for token in tokens)
+    return not any(token.is_symbol("#") for token in tokens)
 
 
 class _Rewriter:

@@ -28,7 +28,7 @@ INNER, LEFT_KEEPING, OTHER = "inner", "left-keeping", "other"
 
 
 def join_effect(join: exp.Join) -> str:
-    """What a join passes on unchanged: INNER both sides, LEFT_KEEPING (left, semi, anti, asof) what came before it, OTHER nothing."""
+    """What a join passes on unchanged: INNER both sides, LEFT_KEEPING (left, semi, anti, asof) what came before, OTHER nothing."""
     method, side, kind = (str(join.args.get(name) or "").upper() for name in ("method", "side", "kind"))
     if not only(join, "this", "method", "side", "kind", "on", "using"):
         return OTHER

@@ -1,7 +1,7 @@
 """Binding a SELECT over one table to native nodes, when it is a scan, a filter, columns, an order and a limit.
 
 The result says what of the SELECT is native. Where everything is, it becomes a plan of native nodes; where only the select list
-computes something, DuckDB computes it over the native rest; otherwise the SELECT is DuckDB's, with predicates pushed into its scans.
+computes something, DuckDB computes it over the native rest; otherwise the SELECT is DuckDB's, with predicates pushed down.
 """
 
 from __future__ import annotations

@@ -32,6 +32,15 @@ def parse_query(text: str) -> exp.Query | None:
     return tree if isinstance(tree, exp.Query) else None
 
 
+def parse_expression(text: str) -> exp.Expr | None:
+    """The tree of an expression, as it would stand in a select list; None where sqlglot does not know it."""
+    tree = parse_query(f"SELECT {text}")
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or any(v for k, v in tree.args.items() if k != "expressions"):
+        return None
+    found = tree.expressions[0]
+    return found if isinstance(found, exp.Expr) else None
+
+
 def span(identifier: exp.Expr | None) -> tuple[int, int] | None:
     """The place [start, end) of an identifier in the text it was parsed from."""
     if identifier is None or "start" not in identifier.meta or "end" not in identifier.meta:

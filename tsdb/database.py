@@ -1,0 +1,136 @@
+"""The public handle of a database: open, ask, write, close."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tsdb.settings import Settings
+from tsdb.storage.store import Store, WriteReport
+from tsdb_format.errors import Closed, ReadOnly
+from tsdb_format.schema import Schema
+
+if TYPE_CHECKING:
+    from tsdb.ingest.ingest import IngestReport
+    from tsdb.result import Result
+    from tsdb.session import Session
+    from tsdb.sql.environment import Parameters
+    from tsdb.storage.check import Problem
+
+
+class Database:
+    """An open database. May be shared by threads; each statement sees one snapshot. Close it, or use it as a context manager."""
+
+    def __init__(self, path: str | Path, mode: str = "rw", **settings: object) -> None:
+        """Open the database directory at ``path``: mode 'rw' (created if absent, one writer) or 'r'. Settings by name."""
+        chosen = Settings().changed(settings)
+        self._store: Store | None = Store.open(path, mode, threads=chosen.threads)
+        self._session: Session | None = None
+        self._initial = chosen
+        self.path = self._store.path
+        self.mode = mode
+
+    def sql(self, text: str, params: Parameters = None, *, settings: Mapping[str, object] | None = None) -> Result:
+        """Run one statement. ``params`` fill ``?`` and ``$1`` (a list) or ``$name`` (a dict); ``settings`` hold for this statement.
+
+        Raises InvalidInput, NotFound, ReadOnly, Closed, Corruption.
+        """
+        session = self._session
+        if session is None:
+            session = self._open_session()
+        return session.run(text, params, settings)
+
+    def write(self, table: str, data: Any) -> WriteReport:
+        """Write rows in one commit: pandas, polars, anything with ``__arrow_c_stream__``, a dict of arrays, a list of dicts.
+
+        A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing.
+        """
+        from tsdb.ingest.arrow import columns_of
+
+        store = self._writable()
+        return store.write_batch(table, columns_of(data, store.table(table).schema))
+
+    def ingest(self, table: str | None, paths: Any, **options: Any) -> IngestReport:
+        """Read CSV or Parquet files into a table; the options are those of ``tsdb.ingest.ingest.ingest``."""
+        from tsdb.ingest.ingest import ingest
+
+        store = self._writable()
+        options.setdefault("memory_limit", self.settings.memory_limit)
+        return ingest(store, table, paths, **options)
+
+    def flush(self) -> None:
+        """Make everything written durable in data files. Writes go to files at once, so there is nothing left to do."""
+        self._writable()
+
+    def tables(self) -> list[str]:
+        """The names of the tables."""
+        return sorted(self._current().tables())
+
+    def schema(self, table: str) -> Schema:
+        """The columns of a table; raises NotFound."""
+        return self._current().table(table).schema
+
+    def check(self, table: str | None = None) -> list[Problem]:
+        """Verify every checksum; what is damaged or missing, by file. Nothing is repaired."""
+        from tsdb.storage.check import check
+
+        return list(check(self._current(), table))
+
+    @property
+    def settings(self) -> Settings:
+        """The session's settings, as SET changed them."""
+        return self._initial if self._session is None else self._session.settings
+
+    @property
+    def closed(self) -> bool:
+        """Whether the database was closed."""
+        return self._store is None
+
+    def close(self) -> None:
+        """Release the database. Results that were read stay as they are; anything else raises Closed from now on."""
+        store, self._store, self._session = self._store, None, None
+        if store is not None:
+            store.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._store is None else f"mode={self.mode!r}"
+        return f"Database({self.path!r}, {state})"
+
+    def _open_session(self) -> Session:
+        from tsdb.session import Session
+
+        session = Session(self._opened(), self._initial)
+        self._session = session
+        return session
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            raise Closed(f"the database {self.path} was closed")
+        return self._store
+
+    def _current(self) -> Store:
+        store = self._opened()
+        store.refresh()
+        return store
+
+    def _writable(self) -> Store:
+        store = self._opened()
+        if store.mode == "r":
+            raise ReadOnly(f"{self.path} was opened for reading")
+        return store
+
+
+def open_database(path: str | Path, mode: str = "rw", **settings: object) -> Database:
+    """Open the database directory at ``path``, creating it if it is absent: ``tsdb.open``.
+
+    ``mode`` is 'rw' for the one process that writes, 'r' for any number of readers beside it. Settings are keywords: ``threads=4``.
+    Raises Locked, NotFound (mode 'r'), Corruption, UnsupportedFormat, InvalidInput.
+    """
+    return Database(path, mode, **settings)

@@ -1,0 +1,82 @@
+"""Expressions without columns, evaluated by DuckDB, as typed constants."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import duckdb
+
+from tsdb.exec.duck import cursor
+from tsdb.sql.constant import NULL, Constant, ConstantKind, integer, timestamp
+
+K = ConstantKind
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"})
+_TIMESTAMPS = {
+    "TIMESTAMP_S": 1,
+    "TIMESTAMP_MS": 10**3,
+    "TIMESTAMP": 10**6,
+    "TIMESTAMP_NS": 10**9,
+    "TIMESTAMP WITH TIME ZONE": 10**6,
+}
+
+
+@cache
+def functions(*, scalar: bool) -> frozenset[str]:
+    """DuckDB's functions by name: the scalar ones, or those of them whose value does not change within a statement."""
+    condition = "" if scalar else "AND stability IN ('CONSISTENT', 'CONSISTENT_WITHIN_QUERY')"
+    connection = cursor()
+    try:
+        rows = connection.execute(
+            f"SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar' {condition} "
+            "EXCEPT SELECT function_name FROM duckdb_functions() WHERE function_type NOT IN ('scalar', 'macro')"
+        ).fetchall()
+    finally:
+        connection.close()
+    return frozenset(str(name).lower() for (name,) in rows) - {"unnest", "unlist"}
+
+
+def stable_functions() -> frozenset[str]:
+    """Functions that may be folded."""
+    return functions(scalar=False)
+
+
+def evaluate(text: str) -> Constant | None:
+    """The constant that an SQL expression is; None where DuckDB refuses it, or its type is none that a column is compared with."""
+    connection = cursor()
+    try:
+        rows = connection.execute(f"SELECT v, typeof(v) FROM (SELECT {text} AS v)").fetchall()
+        if len(rows) != 1:
+            return None
+        value, kind = rows[0]
+        return _constant(connection, text, value, str(kind))
+    except duckdb.Error:
+        return None
+    finally:
+        connection.close()
+
+
+def _constant(connection: Any, text: str, value: Any, kind: str) -> Constant | None:
+    if value is None:
+        return NULL
+    if kind in _INTEGERS:
+        return integer(int(value))
+    if kind in _TIMESTAMPS:
+        units = _TIMESTAMPS[kind]
+        name = "epoch_ns" if units == 10**9 else "epoch_us"
+        [(ticks, finite)] = connection.execute(f"SELECT {name}(v), isfinite(v) FROM (SELECT {text} AS v)").fetchall()
+        if not finite:
+            return None
+        return timestamp(int(ticks), max(units, 10**6), zoned=kind.endswith("ZONE"))
+    if kind == "DATE":
+        [(days, finite)] = connection.execute(
+            f"SELECT date_diff('day', DATE '1970-01-01', v), isfinite(v) FROM (SELECT {text} AS v)"
+        ).fetchall()
+        return Constant(K.DATE, int(days)) if finite else None
+    if kind == "DOUBLE":
+        return Constant(K.DOUBLE, float(value))
+    if kind.startswith("DECIMAL"):
+        return Constant(K.DECIMAL, value) if len(value.as_tuple().digits) <= 18 else None
+    if kind == "VARCHAR":
+        return Constant(K.VARCHAR, value)
+    return Constant(K.BOOLEAN, bool(value)) if kind == "BOOLEAN" else None

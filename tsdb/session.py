@@ -1,0 +1,284 @@
+"""A session: runs statements on a store under a set of settings, and remembers what they mean.
+
+A statement's text is read once. A query's plan is kept with the tables it was bound to, the settings that shape plans and the
+values of its parameters, and used again while these are the same; plans that hold the current time are bound for every run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tsdb.catalog.table import Table, create_table_text
+from tsdb.exec.batch import Batch
+from tsdb.exec.context import ExecContext
+from tsdb.exec.executor import execute
+from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, TableScan, TopK, children
+from tsdb.plan.schema import duckdb_name, output_schema
+from tsdb.result import KEPT_ROWS, NativeSource, Result, Source
+from tsdb.settings import SETTINGS, Settings, find, show
+from tsdb.sql.reader import read_statement
+from tsdb.sql.statement import (
+    CreateTable,
+    Describe,
+    DropTable,
+    Explain,
+    Insert,
+    Query,
+    SetSetting,
+    ShowCreateTable,
+    ShowSettings,
+    ShowTables,
+    Statement,
+)
+from tsdb_format.errors import InvalidInput
+from tsdb_format.types import INT64, STRING, ColumnType
+
+if TYPE_CHECKING:
+    from tsdb.sql.environment import Parameters
+    from tsdb.sql.planner import BoundQuery, Planner
+    from tsdb.storage.snapshot import Snapshot
+    from tsdb.storage.store import Store
+
+#: Statements and plans kept; when full, all go: dashboards repeat few statements, generated ones never repeat.
+_KEPT_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A bound query that may be run again: it stays right while ``tables`` are the snapshot's."""
+
+    bound: BoundQuery
+    schema: tuple[tuple[str, ColumnType], ...] | None
+    tables: tuple[Table, ...]
+    settings: tuple[tuple[str, object], ...]
+    bounded: bool
+
+
+class Session:
+    """Statements of one database handle. Thread-safe: everything kept is immutable and replaced whole."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._statements: dict[str, Statement] = {}
+        self._planners: dict[str, Planner] = {}
+        self._plans: dict[Any, _Prepared] = {}
+        self._changing = threading.Lock()
+
+    @property
+    def settings(self) -> Settings:
+        """The session's settings."""
+        return self._settings
+
+    def run(self, text: str, parameters: Parameters = None, settings: Mapping[str, object] | None = None) -> Result:
+        """Run one statement."""
+        store = self._store
+        snapshot = store.refresh() if store.mode == "r" else store.snapshot()
+        chosen = self._settings if settings is None else self._settings.changed(settings)
+        key = (text, chosen.planning, _parameter_key(parameters))
+        try:
+            prepared = self._plans.get(key)
+        except TypeError:  # a parameter that cannot be a key
+            prepared = key = None  # type: ignore[assignment]
+        if prepared is not None and _current(prepared, snapshot):
+            return self._result(prepared, snapshot, chosen)
+        statement = self._statements.get(text)
+        if statement is None:
+            statement = _remember(self._statements, text, read_statement(text))
+        if isinstance(statement, Query):
+            return self._query(statement, parameters, chosen, snapshot, key)
+        if parameters and not isinstance(statement, Insert | Explain):
+            raise InvalidInput("only queries and INSERT take parameters")
+        return self._other(statement, parameters, chosen, snapshot)
+
+    def _query(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot, key: object) -> Result:
+        prepared = self._prepare(query, parameters, settings, snapshot)
+        if key is not None and not prepared.bound.volatile:
+            _remember(self._plans, key, prepared)
+        return self._result(prepared, snapshot, settings)
+
+    def _prepare(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> _Prepared:
+        from tsdb.sql.planner import Planner
+
+        planner = self._planners.get(query.text)
+        if planner is None:
+            planner = _remember(self._planners, query.text, Planner(query))
+        tables = {name.lower(): snapshot.tables[name].table for name in snapshot.tables}
+        bound = planner.bind(parameters, tables, settings.changed(query.settings), time.time_ns())
+        schema = None if isinstance(bound.plan, DuckQuery) else tuple(output_schema(bound.plan, snapshot))
+        used = tuple({table.name: table for table in _tables_of(bound.plan, tables)}.values())
+        return _Prepared(bound, schema, used, query.settings, _is_bounded(bound.plan))
+
+    def _result(self, prepared: _Prepared, snapshot: Snapshot, settings: Settings) -> Result:
+        """Results of few rows are computed at once; others when they are asked for."""
+        if prepared.settings:
+            settings = settings.changed(prepared.settings)
+        source = _source(prepared, snapshot, settings)
+        if prepared.bounded:
+            source.settle()
+        return Result(source)
+
+    def _other(self, statement: Statement, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
+        store = self._store
+        match statement:
+            case Explain():
+                return self._explain(statement, parameters, settings, snapshot)
+            case CreateTable(name, schema, options, if_not_exists):
+                store.create_table(name, schema, options, if_not_exists=if_not_exists)
+                return Result(None)
+            case DropTable(name, if_exists):
+                store.drop_table(name, if_exists=if_exists)
+                return Result(None)
+            case Insert():
+                return self._insert(statement, parameters, settings, snapshot)
+            case SetSetting(name, value):
+                self._set(name, value)
+                return Result(None)
+            case ShowSettings(name):
+                return _listing(*_setting_rows(settings, name))
+            case ShowCreateTable(name):
+                return _listing(("sql",), (STRING,), [(create_table_text(store.table(name)),)])
+            case Describe(name):
+                rows = [(c.name, duckdb_name(c.type), c.role.name) for c in store.table(name).schema]
+                return _listing(("column_name", "column_type", "role"), (STRING, STRING, STRING), rows)
+            case ShowTables():
+                return _listing(
+                    ("name", "rows", "devices", "files", "columns"), (STRING, INT64, INT64, INT64, INT64), _table_rows(snapshot)
+                )
+            case Query():
+                return self._query(statement, parameters, settings, snapshot, None)
+
+    def _set(self, name: str, value: object | None) -> None:
+        info = find(name)
+        with self._changing:
+            value = getattr(Settings(), info.name) if value is None else value
+            self._settings = self._settings.changed({info.name: value})
+
+    def _insert(self, statement: Insert, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
+        from tsdb.sql.insert import insert
+
+        count = insert(self._store, statement, parameters, settings.changed(statement.query.settings), snapshot)
+        return _listing(("Count",), (INT64,), [(count,)])
+
+    def _explain(self, statement: Explain, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
+        from tsdb.plan import explain, optimizer
+
+        prepared = self._prepare(statement.query, parameters, settings, snapshot)
+        plan, stats, more = prepared.bound.plan, None, {}
+        settings = settings.changed(statement.query.settings)
+        if statement.analyze:
+            started = time.perf_counter()
+            source = _source(prepared, snapshot, settings)
+            more = {"rows": sum(len(part) for part in source.rows(65_536))}
+            source.settle()
+            if statement.timings:
+                more["milliseconds"] = round((time.perf_counter() - started) * 1e3, 3)  # type: ignore[assignment]
+            stats = source.context.stats
+            source.close()
+        if statement.form == "json":
+            return _listing(("plan",), (STRING,), [(explain.json_text(plan, stats, more),)])
+        if statement.rules:
+            lines = [
+                line
+                for name, step in optimizer.trace(prepared.bound.naive, settings)
+                for line in (f"-- {name}", *explain.lines(step))
+            ]
+        else:
+            lines = explain.lines(plan, stats)
+        lines += [f"{name}={value}" for name, value in more.items()]
+        return _listing(("plan",), (STRING,), [(line,) for line in lines])
+
+
+def _remember(kept: dict[Any, Any], key: object, value: Any) -> Any:
+    if len(kept) >= _KEPT_MAX:
+        kept.clear()
+    kept[key] = value
+    return value
+
+
+def _parameter_key(parameters: Parameters) -> object:
+    """Parameters as a key: 1, 1.0 and True are different values."""
+    if not parameters:
+        return None
+    if isinstance(parameters, Mapping):
+        return tuple((name, type(value), value) for name, value in parameters.items())
+    return tuple((type(value), value) for value in parameters)
+
+
+def _current(prepared: _Prepared, snapshot: Snapshot) -> bool:
+    for table in prepared.tables:
+        name = table.name
+        if name not in snapshot.tables or snapshot.tables[name].table is not table:
+            return False
+    return True
+
+
+def _is_bounded(plan: Plan) -> bool:
+    """Whether a native plan returns few rows by its own limit."""
+    match plan:
+        case TopK(limit=int() as limit) | Limit(limit=int() as limit):
+            return limit <= KEPT_ROWS
+        case Project(child=child):
+            return _is_bounded(child)
+    return False
+
+
+def _tables_of(plan: Plan, tables: Mapping[str, Table]) -> Iterator[Table]:
+    if isinstance(plan, TableScan):
+        yield tables[plan.table.lower()]
+    for child in children(plan):
+        yield from _tables_of(child, tables)
+
+
+def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings) -> Source:
+    plan = prepared.bound.plan
+
+    def make_context() -> ExecContext:
+        return ExecContext(snapshot, settings, settings.threads)
+
+    if isinstance(plan, DuckQuery):
+        from tsdb.exec.duck import DuckRun
+
+        return DuckRun(plan, make_context)
+
+    def run() -> tuple[ExecContext, Iterator[Batch]]:
+        context = make_context()
+        return context, execute(plan, context)
+
+    assert prepared.schema is not None
+    return NativeSource(prepared.bound.columns or (), prepared.schema, run)
+
+
+def _listing(names: tuple[str, ...], types: tuple[ColumnType, ...], rows: Sequence[tuple[object, ...]]) -> Result:
+    """Rows that no table holds."""
+    plan = Rows(names, types, tuple(rows))
+
+    def run() -> tuple[ExecContext, Iterator[Batch]]:
+        from tsdb.exec.literal import literal_batch
+
+        return ExecContext(None, Settings()), iter([literal_batch(plan)] if rows else [])  # type: ignore[arg-type]
+
+    return Result(NativeSource(names, list(zip(names, types, strict=True)), run))
+
+
+def _setting_rows(settings: Settings, name: str | None) -> tuple[tuple[str, ...], tuple[ColumnType, ...], list[tuple[object, ...]]]:
+    defaults = Settings()
+    infos = [find(name)] if name is not None else list(SETTINGS.values())
+    rows: list[tuple[object, ...]] = [
+        (info.name, show(getattr(settings, info.name)), show(getattr(defaults, info.name)), info.meaning) for info in infos
+    ]
+    return ("name", "value", "default", "meaning"), (STRING,) * 4, rows
+
+
+def _table_rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
+    """What each table holds; rows that several files hold a version of count once per file."""
+    rows: list[tuple[object, ...]] = []
+    for name in sorted(snapshot.tables):
+        table = snapshot.tables[name]
+        held = sum(file.row_count for file in table.files)
+        rows.append((name, held, table.devices.count, len(table.files), len(table.table.schema)))
+    return rows

@@ -1,0 +1,86 @@
+"""From a query's text to its optimized plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tsdb.catalog.table import Table
+from tsdb.plan.node import DuckQuery, Plan
+from tsdb.plan.optimizer import optimize
+from tsdb.settings import Settings
+from tsdb.sql.environment import Environment, Parameters, bind_parameters
+from tsdb.sql.folding import Folder
+from tsdb.sql.literal import only
+from tsdb.sql.rewrite import computes_rows, over_core, rewrite
+from tsdb.sql.select import bind_select
+from tsdb.sql.statement import Query
+from tsdb.sql.token import Token
+from tsdb.sql.tree import parse_query
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A bound query: the plan as bound, the plan to run, and what the binding rests on.
+
+    ``columns`` are the shown names of a native plan, whose batches hold them in order; None where DuckDB names them. ``volatile``
+    says that the plan holds the moment of its binding and must not be kept.
+    """
+
+    naive: Plan
+    plan: Plan
+    columns: tuple[str, ...] | None
+    volatile: bool
+
+
+class Planner:
+    """Plans one query, any number of times; the syntax tree is kept."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        puzzling = any(token.is_symbol("<=>") for token in query.tokens)  # equality to sqlglot, a distance to DuckDB
+        self.tree = None if puzzling else parse_query(query.text)
+
+    def bind(self, parameters: Parameters, tables: Mapping[str, Table], settings: Settings, now_ns: int) -> BoundQuery:
+        """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound."""
+        environment = Environment(bind_parameters(self.query.tokens, parameters), now_ns)
+        folder = Folder(self.query, environment)
+        environment.fold_text, environment.fold_tree = folder.fold_text, folder.fold_tree
+        naive, columns = self._plan(tables, settings, environment)
+        return BoundQuery(naive, optimize(naive, settings), columns, environment.used_now)
+
+    def _plan(
+        self, tables: Mapping[str, Table], settings: Settings, environment: Environment
+    ) -> tuple[Plan, tuple[str, ...] | None]:
+        native = settings.enable_native_operators
+        select = _unwrapped(self.tree)
+        if native and isinstance(select, exp.Select):
+            bound = bind_select(select, tables, environment, strict=True)
+            if bound is not None and bound.native and bound.outputs is not None:
+                return bound.plan(), tuple(name for name, _ in bound.outputs)
+            if bound is not None and bound.core and (bound.limit is not None or not bound.keys):
+                made = over_core(self.query, select, bound, environment, _scalar)
+                if made is not None:
+                    return made, None
+        made = rewrite(self.query, self.tree, tables, environment, native=native)
+        return made, None
+
+
+def _scalar(tokens: Sequence[Token], select: exp.Select) -> bool:
+    from tsdb.exec.fold import functions
+
+    return computes_rows(tokens, select, functions(scalar=True))
+
+
+def _unwrapped(tree: exp.Query | None) -> exp.Query | None:
+    """A query in nothing but parentheses is that query."""
+    while isinstance(tree, exp.Subquery) and only(tree, "this") and isinstance(tree.this, exp.Query):
+        tree = tree.this
+    return tree
+
+
+def is_native(bound: BoundQuery) -> bool:
+    """Whether DuckDB takes no part."""
+    return not isinstance(bound.plan, DuckQuery)
