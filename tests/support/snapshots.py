@@ -165,7 +165,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def ordered(schema: Schema, rows: Sequence[Row], keys: Sequence[SortKey]) -> list[Row]:
-    """Rows in the total order: keys, then time, tags, sequence number."""
+    """Rows in the total order: keys, then tags, time, sequence number."""
     devices = tag_order(schema)
 
     def compare(a: Row, b: Row) -> int:
@@ -178,7 +178,7 @@ def ordered(schema: Schema, rows: Sequence[Row], keys: Sequence[SortKey]) -> lis
             if less(left, right) or less(right, left):
                 return -1 if less(left, right) != key.descending else 1
         time = schema.time.name
-        mine, other = (a[time], devices(a), a[SEQUENCE_NAME]), (b[time], devices(b), b[SEQUENCE_NAME])
+        mine, other = (devices(a), a[time], a[SEQUENCE_NAME]), (devices(b), b[time], b[SEQUENCE_NAME])
         return -1 if mine < other else int(mine > other)
 
     return sorted(rows, key=functools.cmp_to_key(compare))

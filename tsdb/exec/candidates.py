@@ -1,7 +1,6 @@
 """Candidates of a TopK: the best rows so far, in the total order that makes every answer the only one.
 
-The order is the ORDER BY keys, then time (ascending, where no key says otherwise), then tags ascending, then sequence number.
-The buffer plays the heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of
+The order is the ORDER BY keys, then that of storage: tags ascending, time ascending, sequence number. The buffer plays the heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of
 them is the threshold. Only keys and addresses are held; the other columns of the final rows are read at the end.
 """
 
@@ -118,7 +117,7 @@ class Candidates:
             last = {name: values[-1] for name, values in kept.items()}
             tie = ANY_TIE
             if self.tie is not None:
-                tie = int(last["rank" if self.tie == "rank" else "time" if self._with_time else "key1"])
+                tie = int(last["rank" if self.tie == "rank" else "key1"])
             self.filter.offer(Threshold(int(last.get("class0", VALUE)), int(last["key0"]), tie), "heap")
 
     def _order(self, rows: dict[str, NDArray[Any]]) -> IntArray:
@@ -130,8 +129,7 @@ class Candidates:
             if f"text{index}" in rows:
                 ranks = text_ranks(rows[f"text{index}"])
                 columns.append(~ranks if key.descending else ranks)
-        columns += [rows["time"]] if self._with_time else []
-        columns += [rows["rank"], rows["address"]]
+        columns += [rows["rank"], rows["time"], rows["address"]] if self._with_time else [rows["rank"], rows["address"]]
         order: IntArray = np.lexsort(columns[::-1])
         return order
 
@@ -207,14 +205,15 @@ def object_array(strings: list[bytes]) -> NDArray[Any]:
 
 
 def _tie_of(table: TableSnapshot, keys: tuple[SortKey, ...]) -> Literal["rank", "time"] | None:
-    """What comes right after the first key in the total order: after time the tags ascending or nothing, after others the time."""
+    """What orders rows of equal first keys: the device's rank (the storage order, or keys that agree with it), the time, or else None."""
     schema = table.table.schema
-    rest = [key.column for key in keys[1:]]
-    if keys[0].column == schema.time.name:
-        tags = [tag.name for tag in schema.tags]
-        plain = all(not key.descending and not key.nulls_first for key in keys[1:])
-        return "rank" if plain and rest == tags[: len(rest)] else None
-    return "time" if not rest or rest[0] == schema.time.name else None
+    names = [key.column for key in keys]
+    tags = [tag.name for tag in schema.tags]
+    if all(not key.descending and not key.nulls_first for key in keys[1:]) and (
+        names[1:] == tags[: len(names) - 1] or (names == tags[: len(names)] and not keys[0].descending and not keys[0].nulls_first)
+    ):
+        return "rank"
+    return "time" if names[1:2] == [schema.time.name] else None
 
 
 def device_keys(table: TableSnapshot, key: SortKey) -> IntArray:

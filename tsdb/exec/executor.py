@@ -103,7 +103,7 @@ def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
     from tsdb.exec.duck import run_duck_query
 
     schema = table.table.schema
-    ties = [SortKey(name) for name in (schema.time.name, *(tag.name for tag in schema.tags), SEQUENCE_NAME)]
+    ties = [SortKey(name) for name in (*(tag.name for tag in schema.tags), schema.time.name, SEQUENCE_NAME)]
     keys = [*node.keys, *(tie for tie in ties if tie.column not in {key.column for key in node.keys})]
     inner = replace(scan, columns=tuple(dict.fromkeys((*scan.columns, *(key.column for key in keys)))))
     columns = ", ".join(_quoted(name) for name in scan.columns)

@@ -13,7 +13,7 @@ from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, null_class, prefix_ke
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import BATCH_ROWS, slices
-from tsdb.exec.source import FileSource, IntArray, table_column
+from tsdb.exec.source import IntArray, table_column
 from tsdb.plan.node import SortKey
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
 from tsdb_format.vector import Pool
@@ -83,19 +83,23 @@ class PageQueue:
         else:
             key_class, key, exact = (values[pages] for values in best_of_units(statistics, self._key))
             exact &= np.add.reduceat(piece_stop - piece_start, at) == statistics.row_count[pages]
-        best_tie, worst_tie = self._ties(source, pages)
+        best_tie, worst_tie = self._ties(lane, pages, piece_start[at], np.maximum.reduceat(piece_stop, at) - 1)
         return Units(np.full(len(pages), source.index), pages, key_class, key, best_tie, worst_tie, exact)
 
-    def _ties(self, source: FileSource, pages: IntArray) -> tuple[IntArray, IntArray]:
-        """The best and the worst tie that a row of each page can have."""
+    def _ties(self, lane: FileLane, pages: IntArray, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
+        """The best and the worst tie that a row of each page can have, given the first and last wanted row of each."""
+        source = self._selection.sources[lane.files[0]]
+        if self._candidates.tie == "rank":
+            row_start = source.file.row_start
+            best, worst = (lane.rank[np.searchsorted(row_start, rows, "right") - 1] for rows in (first, last))
+            return best, worst
         if self._candidates.tie is None:
             return np.zeros(len(pages), np.int64), np.full(len(pages), ANY_TIE)
         times = source.statistics(self._selection.table.table.schema.time, "page")
         assert times is not None
         assert times.min is not None
         assert times.max is not None
-        keys = self._candidates.keys
-        if len(keys) > 1 and keys[1].descending:
+        if self._candidates.keys[1].descending:
             return ~times.max[pages], ~times.min[pages]
         return times.min[pages], times.max[pages]
 

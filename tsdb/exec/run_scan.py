@@ -150,14 +150,17 @@ class RunScan:
 
     def _queues(self, lanes: list[Lane]) -> list[_Queue]:
         newest = bool(self.descending)
-        if self.time_leads:
-            ties = self.candidates.tie == "rank"
-            return [_Queue(lane, self.selection, newest, _EMPTY, lane.rank if ties else _EMPTY) for lane in lanes]
-        keys = device_keys(self.table, self.candidates.keys[0])
+        keys = None if self.time_leads else device_keys(self.table, self.candidates.keys[0])
         queues = []
         for lane in lanes:
-            tie = _EMPTY if self.candidates.tie is None else ~lane.max_time if newest else lane.min_time
-            queues.append(_Queue(lane, self.selection, newest, keys[lane.device], tie))
+            match self.candidates.tie:
+                case "rank":
+                    tie = lane.rank
+                case "time":
+                    tie = ~lane.max_time if newest else lane.min_time
+                case None:
+                    tie = _EMPTY
+            queues.append(_Queue(lane, self.selection, newest, _EMPTY if keys is None else keys[lane.device], tie))
         return queues
 
     def _witness(self, lanes: list[Lane], k: int) -> Threshold | None:
