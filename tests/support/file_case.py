@@ -163,7 +163,7 @@ def every_encoding_case(rows: int = 150, rows_per_page: int = 128) -> FileCase:
     mixed ^= mixed >> np.uint64(31)
     some_null = at % 7 != 3
     words = [b"%s-%d" % (word, i) for i, word in enumerate((b"north", b"east", b"south", b"west"))]
-    prose = [b"the quick brown fox number %d jumps over the lazy dog" % i for i in range(rows)]
+    prose = [b"the quick brown fox number %d jumps over the very lazy dog %d" % (i, i * i) for i in range(rows)]
     smooth = 1.0 + mixed.astype(np.float64) / 2**64 / 1000
     ends = (mixed & np.uint64(0xBFEF_0000_0000_FFFF)).view(np.float64)
     pieces = [b"\0\xff" * (i % 9) for i in range(rows)]
@@ -178,7 +178,8 @@ def every_encoding_case(rows: int = 150, rows_per_page: int = 128) -> FileCase:
         "bits": Vector(parse_type("BOOLEAN"), mixed % np.uint64(3) == 0, some_null),
         "split": Vector(parse_type("DOUBLE"), ends),
         "words": Vector(STRING, (mixed % np.uint64(4)).astype(np.int32), some_null, Pool.of(words)),
-        "prose": Vector(STRING, at.astype(np.int32), None, Pool.of(prose)),
+        "prose": Vector(STRING, (at % (rows // 2)).astype(np.int32), None, Pool.of(prose)),
+        "notes": Vector(STRING, at.astype(np.int32), None, Pool.of([b"note %d" % i for i in range(rows)])),
         "blob": Vector(parse_type("BLOB"), at.astype(np.int32) // 2, some_null, Pool.of(pieces)),
         "vector": Vector(parse_type("VECTOR(2)"), np.stack([smooth, smooth * 2], 1).astype(np.float32)),
     }
