@@ -160,11 +160,11 @@ class TsFile:
         """Read and check every footer section, page and dictionary. Raises the first Corruption."""
         self.container.verify()
         _ = self.row_start, self.device_tags
-        everything = np.zeros(1, np.int64), np.full(1, self.row_count, np.int64)
+        chunk_rows = self.rows_per_page * PAGES_PER_CHUNK
         for column in self.columns.values():
             if column.role in _ROLES_WITH_PAGES:
-                self.statistics(column.name, "page")
-                self.read(column.name, *everything)
+                for start in range(0, self.row_count, chunk_rows):
+                    self.read(column.name, np.array([start]), np.array([min(start + chunk_rows, self.row_count)]))
 
     @property
     def container(self) -> Container:
