@@ -117,12 +117,10 @@ def inspect_file(path: str | Path) -> FileReport:
     sections = tuple(SectionReport(*entry) for entry in container.listing())
     at, size = container.directory_offset, file.size_bytes - TAIL.size - container.directory_offset
     directory = SectionReport("directory", at, size, "u1", (size,), container.digest)
-    for name in ("min_time", "max_time", "by_min_time", "by_max_time", "device_number"):
-        getattr(file.resource, name)
     stored = stored_columns(file)
     return FileReport(
         file, tuple(_groups(file, stored)), tuple(_column(file, column) for column in stored),
-        tuple(_tag(file, column) for column in file.schema.tags), sections, directory, file.resource.reason,
+        tuple(_tag(file, column) for column in file.schema.tags), sections, directory, file.resource.verify(),
     )  # fmt: skip
 
 

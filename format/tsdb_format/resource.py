@@ -79,6 +79,11 @@ class Resource:
         """Whether the file itself serves as the source, for want of a good sidecar."""
         return self._container is None
 
+    def verify(self) -> str:
+        """Use every array of the sidecar; returns why it does not serve, or an empty string."""
+        _ = self.min_time, self.max_time, self.by_min_time, self.by_max_time, self.device_number
+        return self.reason
+
     @property
     def min_time(self) -> IntArray:
         """Each device's first time."""

@@ -133,3 +133,12 @@ def test_orders_hold_at_the_ends_of_int64() -> None:
     ascending, descending = device_orders(times, times)
     assert ascending.tolist() == [1, 3, 2, 0, 4]
     assert descending.tolist() == [0, 4, 2, 1, 3]
+
+
+def test_verify_finds_damage_that_nobody_has_met_yet(tmp_path: Path) -> None:
+    _case().write(tmp_path / "a.tsf")
+    assert TsFile(tmp_path / "a.tsf").resource.verify() == ""
+    raw = bytearray((tmp_path / "a.res").read_bytes())
+    raw[Container(str(tmp_path / "a.res"), MAGIC).extent("device_number")[0]] ^= 1
+    (tmp_path / "a.res").write_bytes(raw)
+    assert "device_number" in TsFile(tmp_path / "a.tsf").resource.verify()

@@ -44,9 +44,9 @@ def check(store: Store, table: str | None = None) -> Iterator[Problem]:
 
 
 def _check_sidecar(table: str, file: OpenFile) -> Iterator[Problem]:
-    resource = file.file.resource
-    if resource.rebuilt:
-        yield Problem(table, file.path, f"the sidecar is not used: {resource.reason}")
+    reason = file.file.resource.verify()
+    if reason:
+        yield Problem(table, file.path, f"the sidecar is not used: {reason}")
     try:
         _ = file.device_number
     except (Error, OSError) as error:
