@@ -1,7 +1,8 @@
 """Candidates of a TopK: the best rows so far, in the total order that makes every answer the only one.
 
-The order is the ORDER BY keys, then that of storage: tags ascending, time ascending, sequence number. The buffer plays the heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of
-them is the threshold. Only keys and addresses are held; the other columns of the final rows are read at the end.
+The order is the ORDER BY keys, then that of storage: tags ascending, time ascending, sequence number. The buffer plays the
+heap: rows arrive in batches as integer keys, the best ``k`` stay, and once there are ``k`` the worst of them is the threshold.
+Only keys and addresses are held; the other columns of the final rows are read at the end.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ def object_array(strings: list[bytes]) -> NDArray[Any]:
 
 
 def _tie_of(table: TableSnapshot, keys: tuple[SortKey, ...]) -> Literal["rank", "time"] | None:
-    """What orders rows of equal first keys: the device's rank (the storage order, or keys that agree with it), the time, or else None."""
+    """What orders rows of equal first keys: the device's rank (storage order, or keys that agree with it), the time, else None."""
     schema = table.table.schema
     names = [key.column for key in keys]
     tags = [tag.name for tag in schema.tags]

@@ -205,7 +205,7 @@ class RunScan:
         """The wanted part of newly pulled runs (ascending)."""
         selection, lane = self.selection, queue.lane
         starts, stops = lane.bounds(runs)
-        selection.runs_read += int(np.count_nonzero(stops > starts))
+        selection.count_runs(int(np.count_nonzero(stops > starts)))
         if selection.bounds_time:
             cut = (lane.min_time[runs] < selection.time_low) | (lane.max_time[runs] > selection.time_high)
             starts, stops = self._cut(lane, starts, stops, cut, selection.time_low, selection.time_high)

@@ -60,8 +60,8 @@ class Selection:
         for part in conjuncts(None if predicate is None else normalize(predicate)):
             self._place(part)
         self._apply_ttl()
-        #: Device runs that were looked into, and whether every wanted row was, as far as the operator says so.
-        self.runs_read = 0
+        #: Device runs that were looked into (None: those of the pages read), and whether every wanted row was.
+        self.runs_read: int | None = None
         self.completed = False
         self.row_conjuncts.sort(key=_cost)
 
@@ -134,8 +134,7 @@ class Selection:
 
     def runs(self, lane: Lane) -> tuple[IntArray, IntArray]:
         """Row ranges (n, files) of the lane's wanted runs in tag order, cut to the time bounds where that pays."""
-        if isinstance(lane, FileLane) and lane.merged is None and len(self.device_mask) == 0 and self._covers(lane):
-            self.runs_read += len(lane.device)
+        if self._takes_all(lane):
             return np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]], np.int64)
         found = np.empty(len(lane.min_time), np.int64)
         partial = np.empty(len(found), np.uint8)
@@ -147,7 +146,6 @@ class Selection:
             clean = ~lane.merged[found]
             found, cut = found[clean], cut[clean]
         starts, stops = lane.bounds(found)
-        self.runs_read += int(np.count_nonzero(stops > starts))
         if cut.any():
             starts, stops = starts.copy(), stops.copy()
             for column, index in enumerate(lane.files):
@@ -156,9 +154,16 @@ class Selection:
                 )
         return starts, stops
 
-    def _covers(self, lane: FileLane) -> bool:
+    def _takes_all(self, lane: Lane) -> bool:
+        """Whether every row of a lane that is one whole file is wanted."""
+        if not isinstance(lane, FileLane) or lane.merged is not None or len(self.device_mask):
+            return False
         held = self.table.files[lane.files[0]]
         return self.time_low <= held.min_time and held.max_time <= self.time_high
+
+    def count_runs(self, count: int) -> None:
+        """Count device runs that an operator looks into."""
+        self.runs_read = (self.runs_read or 0) + count
 
     def cut(self, source: FileSource, starts: IntArray, stops: IntArray, low: int, high: int) -> tuple[IntArray, IntArray]:
         """The part of each run with low ≤ time ≤ high."""
@@ -235,6 +240,7 @@ class Selection:
         """All selected rows: file by file in tag and time order, then the merged ones; value filters not yet applied."""
         for lane in self.lanes():
             starts, stops = self.runs(lane)
+            self.count_runs(len(lane.device) if self._takes_all(lane) else int(np.count_nonzero(stops > starts)))
             if isinstance(lane, FileLane):
                 source = self.sources[lane.files[0]]
                 yield from self._file_row_sets(source, starts[:, 0], stops[:, 0])

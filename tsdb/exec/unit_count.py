@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb.exec.kernels import ranges
 from tsdb.exec.lane import lanes_of
@@ -42,9 +43,11 @@ class UnitCount:
             for level in ("files", "resources"):
                 self._count(level, np.array([seen.any()]), np.array([wanted.any() and devices.any()]))
             self._add("devices", len(devices), 0, int((~devices).sum()))
+            if selection.runs_read is None:
+                counts["devices_read"] += int((devices & _devices_of_pages(held, seen)).sum())
             self._add("rows", held.row_count, 0, held.row_count - rows)
-        counts["rows_read"] = 0
-        for level, done in (("rows", rows_read), ("devices", selection.runs_read)):
+        devices_read = counts["devices_read"] if selection.runs_read is None else selection.runs_read
+        for level, done in (("rows", rows_read), ("devices", devices_read)):
             known = counts[f"{level}_total"] - counts[f"{level}_pruned_by_filter"]
             counts[f"{level}_read"] = min(done, known)
             self._spare(level, known - counts[f"{level}_read"])
@@ -102,6 +105,15 @@ class UnitCount:
             self.counts[f"{level}_pruned_by_topk"] += units
         elif self.selection.completed:
             self.counts[f"{level}_pruned_by_filter"] += units
+
+
+def _devices_of_pages(held: OpenFile, seen: NDArray[np.uint8]) -> BoolArray:
+    """File devices with a row in a page that was read."""
+    before = np.concatenate(([0], np.cumsum(seen, dtype=np.int64)))
+    row_start = held.file.row_start
+    first, last = row_start[:-1] // held.file.rows_per_page, (row_start[1:] - 1) // held.file.rows_per_page
+    found: BoolArray = before[last + 1] > before[first]
+    return found
 
 
 def _any_by_chunk(pages: BoolArray) -> BoolArray:
