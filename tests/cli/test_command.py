@@ -199,6 +199,17 @@ def test_generate_into_a_database(tmp_path: Path) -> None:
     assert row["l"] is None or row["l"] >= 0
 
 
+def test_a_recording_of_this_machine_can_be_ingested_as_it_is(tmp_path: Path) -> None:
+    assert run("generate", "machine", "--seconds", "0.2", "--interval", "0.05", "-o", tmp_path / "machine.csv").code == 0
+    ran = run("ingest", tmp_path / "x.db", tmp_path / "machine.csv", "--create", "--tags", "host,cpu")
+    assert ran.code == 0, ran.err
+    assert "CREATE TABLE machine" in ran.out
+    assert "time     TIMESTAMP_NS TIME" in ran.out
+    listed = (tmp_path / "machine.csv").read_text().splitlines()[1:]
+    stored = run("query", tmp_path / "x.db", "SELECT count(*), max(time)::TEXT FROM machine", "--format", "csv").out
+    assert stored.splitlines()[1].split(",") == [str(len(listed)), listed[-1].split(",")[0]]
+
+
 def test_check_finds_damage(tmp_path: Path) -> None:
     assert run("generate", "fleet", "--devices", "10", "--rows", "1000", "--into", tmp_path / "x.db").code == 0
     assert run("check", tmp_path / "x.db").code == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tsdb.catalog.table import build_schema
+from tsdb.exec.kernels import text_value
 from tsdb.ingest.csv_layout import CsvLayout, read_layout
 from tsdb.ingest.file_plan import TimeOptions, csv_options, escaped_path, quoted_text
 from tsdb.ingest.instant import TimeReading
@@ -152,7 +153,7 @@ def _are_times(texts: Sequence[str]) -> bool:
     """Whether all texts are times as they are read here."""
     pool = Pool.of([text.encode() for text in texts])
     _, status = TimeReading().text(TIMESTAMP_US, pool.offsets, pool.data, None, numbers=False)
-    return not status.any()
+    return all(each in (text_value.ABSOLUTE, text_value.FINER) for each in set(status.tolist()))
 
 
 def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
