@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support import spec_reader
+from support.file_case import every_encoding_case, random_case
 from tsdb_format.dump import dump_file
 from tsdb_format.reader import TsFile
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
@@ -87,3 +89,27 @@ def test_the_specs_example_is_a_real_file(tmp_path: Path) -> None:
     assert "\n".join(["```", *lines, "```"]) in text
     sizes = [(tmp_path / name).stat().st_size for name in ("a.tsf", "a.res")]
     assert f"is {sizes[0]:,} bytes for two rows, and its sidecar {sizes[1]:,} more" in text
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_reader_written_from_the_spec_reads_the_same(path: Path) -> None:
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    found = spec_reader.File(path.read_bytes(), path.with_suffix(".res").read_bytes())
+    assert found.row_start == expected["row_start"]
+    assert found.tags == expected["tags"]
+    for name, values in expected["values"].items():
+        mine = [value.hex() if isinstance(value, bytes) else value for value in found.values[name]]
+        assert mine == values, name
+    assert found.resource["device_number"] == expected["device_number"]
+
+
+@pytest.mark.parametrize("rows", [1, 15, 1_023, 1_025, 5_000])
+def test_a_reader_written_from_the_spec_reads_new_files(tmp_path: Path, rows: int) -> None:
+    plain_values = _maker().plain_values
+    cases = [random_case(rows, devices=1, rows=rows, rows_per_page=2_048, tags=()), every_encoding_case(max(rows, 2), 1_024)]
+    for case in cases:
+        case.write(tmp_path / "a.tsf")
+        found = spec_reader.File((tmp_path / "a.tsf").read_bytes(), (tmp_path / "a.res").read_bytes())
+        for name, vector in case.columns.items():
+            mine = [value.hex() if isinstance(value, bytes) else value for value in found.values[name]]
+            assert mine == plain_values(vector), name
