@@ -62,7 +62,7 @@ def _arrow_types() -> list[pa.DataType]:
 
 
 def _sample() -> Sample:
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     if not _STAT.exists():
         spent, wall = time.process_time() * 100, time.perf_counter() * 100
         return Sample({"this process": (wall, wall - spent, 0.0)}, 0, None, load)
