@@ -36,30 +36,68 @@ SCHEMA = build_schema(
 UTC = datetime.UTC
 ROWS = [
     {
-        "time": datetime.datetime(2020, 1, 1, 0, 0, 0, 5), "host": "a", "rack": 1, "b": True, "i": 2**60, "f": 1.5, "d": 0.1, "s": "x",
-        "day": datetime.date(2020, 1, 2), "at": datetime.datetime(1969, 12, 31, 23, 59, 59, 999000), "raw": b"\0", "v": [1.0, 2.0],
+        "time": datetime.datetime(2020, 1, 1, 0, 0, 0, 5),
+        "host": "a",
+        "rack": 1,
+        "b": True,
+        "i": 2**60,
+        "f": 1.5,
+        "d": 0.1,
+        "s": "x",
+        "day": datetime.date(2020, 1, 2),
+        "at": datetime.datetime(1969, 12, 31, 23, 59, 59, 999000),
+        "raw": b"\0",
+        "v": [1.0, 2.0],
     },
     dict.fromkeys(SCHEMA.by_name) | {"time": datetime.datetime(1970, 1, 1)},
     {
-        "time": datetime.datetime(1970, 1, 1, 0, 0, 1), "host": "", "rack": -1, "b": False, "i": -1, "f": float("inf"), "d": -0.0,
-        "s": "é", "day": datetime.date(1969, 12, 31), "at": datetime.datetime(1970, 1, 1), "raw": b"", "v": [0.0, -1.0],
+        "time": datetime.datetime(1970, 1, 1, 0, 0, 1),
+        "host": "",
+        "rack": -1,
+        "b": False,
+        "i": -1,
+        "f": float("inf"),
+        "d": -0.0,
+        "s": "é",
+        "day": datetime.date(1969, 12, 31),
+        "at": datetime.datetime(1970, 1, 1),
+        "raw": b"",
+        "v": [0.0, -1.0],
     },
-]  # fmt: skip
+]
 EXPECTED = {
-    "time": [1577836800000005, 0, 1000000], "host": ["a", None, ""], "rack": [1, None, -1], "b": [True, None, False],
-    "i": [2**60, None, -1], "f": [1.5, None, float("inf")], "d": [0.1, None, -0.0], "s": ["x", None, "é"], "day": [18263, None, -1],
-    "at": [-1, None, 0], "raw": [b"\0", None, b""], "v": [[1.0, 2.0], None, [0.0, -1.0]],
-}  # fmt: skip
+    "time": [1577836800000005, 0, 1000000],
+    "host": ["a", None, ""],
+    "rack": [1, None, -1],
+    "b": [True, None, False],
+    "i": [2**60, None, -1],
+    "f": [1.5, None, float("inf")],
+    "d": [0.1, None, -0.0],
+    "s": ["x", None, "é"],
+    "day": [18263, None, -1],
+    "at": [-1, None, 0],
+    "raw": [b"\0", None, b""],
+    "v": [[1.0, 2.0], None, [0.0, -1.0]],
+}
 TABLE = pa.Table.from_pylist(
     ROWS,
     schema=pa.schema(
         [
-            ("time", pa.timestamp("us")), ("host", pa.string()), ("rack", pa.int32()), ("b", pa.bool_()), ("i", pa.int64()), ("f", pa.float32()),
-            ("d", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("at", pa.timestamp("us")), ("raw", pa.binary()),
+            ("time", pa.timestamp("us")),
+            ("host", pa.string()),
+            ("rack", pa.int32()),
+            ("b", pa.bool_()),
+            ("i", pa.int64()),
+            ("f", pa.float32()),
+            ("d", pa.float64()),
+            ("s", pa.string()),
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us")),
+            ("raw", pa.binary()),
             ("v", pa.list_(pa.float32(), 2)),
         ]
     ),
-)  # fmt: skip
+)
 
 
 def _listed(data: Any) -> dict[str, list[Any]]:
@@ -93,7 +131,7 @@ class _Stream:
         _Stream(),
         pl.from_arrow(TABLE),
     ],
-)  # fmt: skip
+)
 def test_one_meaning_in_every_form(data: Any) -> None:
     if isinstance(data, pa.Table) and pa.types.is_decimal(data.schema.field("i").type):
         with pytest.raises(InvalidInput, match="'i' is INT64"):

@@ -66,7 +66,11 @@ def infer_schema(connection: Any, sources: Sequence[Source], tags: Sequence[str]
     guesses: dict[str, _Guess] = {}
     for source in sources[::step]:
         known = {*tags, *([options.time] if options.time else ()), *TIME_NAMES}
-        for name, kind, values in _columns(connection, source, known):
+        columns = _columns(connection, source, known)
+        names = [name.lower() for name, *_ in columns]
+        for name, kind, values in columns:
+            if names.count(name.lower()) > 1:
+                raise InvalidInput(f"{source.path} has two columns {name!r}")
             guesses.setdefault(name.lower(), _Guess(name)).add(kind, values)
     if not guesses:
         raise InvalidInput(f"{sources[0].path} holds no columns to make a table of")
@@ -76,12 +80,12 @@ def infer_schema(connection: Any, sources: Sequence[Source], tags: Sequence[str]
         if name.lower() not in guesses and name not in path_tags:
             raise NotFound(f"no file has a column {name!r} to be a tag; there are: {', '.join(g.name for g in guesses.values())}")
     tag_guesses = [guesses[name.lower()] for name in tags if name.lower() in guesses]
-    columns = [(time.name, _time_type(time), Role.TIME)]
-    columns += [(name, "STRING", Role.TAG) for name in path_tags]
-    columns += [(guess.name, _tag_type(guess), Role.TAG) for guess in tag_guesses]
+    declared = [(time.name, _time_type(time), Role.TIME)]
+    declared += [(name, "STRING", Role.TAG) for name in path_tags]
+    declared += [(guess.name, _tag_type(guess), Role.TAG) for guess in tag_guesses]
     rest = [guess for guess in guesses.values() if guess is not time and guess not in tag_guesses and guess.name not in path_tags]
-    columns += [(guess.name, guess.kind or "STRING", Role.FIELD) for guess in rest]
-    return build_schema(columns)
+    declared += [(guess.name, guess.kind or "STRING", Role.FIELD) for guess in rest]
+    return build_schema(declared)
 
 
 def table_name(sources: Sequence[Source]) -> str:
@@ -99,7 +103,8 @@ def _columns(connection: Any, source: Source, known: set[str]) -> list[tuple[str
             found = connection.execute(f"FROM read_parquet([{quoted_text(escaped_path(source.path))}]) LIMIT 256")
             described = [(each[0], _kind_of(str(each[1]))) for each in found.description]
             rows = found.fetchall()
-            return [(name, kind, [row[index] for row in rows]) for index, (name, kind) in enumerate(described)]
+            samples = [[row[index] for row in rows if row[index] is not None] for index in range(len(described))]
+            return [(name, _text_kind(kind, values), values) for (name, kind), values in zip(described, samples, strict=True)]
         layout = read_layout(source, known)
         if layout is None:
             return []
@@ -116,15 +121,20 @@ def _csv_columns(connection: Any, source: Source, layout: CsvLayout) -> list[tup
         filled = [cell for cell in cells if cell.strip()]
         if not name:
             continue
-        kind: str | None = kinds[index] if index < len(kinds) else "STRING"
-        if filled and _are_times(filled) and kind != "DATE":
-            kind = "TIMESTAMP_NS"
-        elif not filled and kind == "STRING":
-            kind = None
-        elif kind == "TIMESTAMP_NS":
-            kind = "STRING"  # a time of a form that is not read here
-        out.append((name, kind, filled))
+        kind = kinds[index] if index < len(kinds) else "STRING"
+        out.append((name, _text_kind(kind, filled), filled))
     return out
+
+
+def _text_kind(kind: str, values: Sequence[Any]) -> str | None:
+    """The kind of a column whose values may be text: what we read as times are times; None where there is no value yet."""
+    if not values:
+        return None if kind == "STRING" else kind
+    if not isinstance(values[0], str) or kind == "DATE":
+        return kind
+    if _share_of_times(values) == 1.0:
+        return "TIMESTAMP_NS"
+    return "STRING" if kind == "TIMESTAMP_NS" else kind
 
 
 def _sniffed(connection: Any, source: Source, layout: CsvLayout) -> list[str]:
@@ -149,11 +159,11 @@ def _kind_of(duckdb_type: str) -> str:
     return f"VECTOR({vector[1]})" if vector else _FROM_DUCKDB.get(duckdb_type, "STRING")
 
 
-def _are_times(texts: Sequence[str]) -> bool:
-    """Whether all texts are times as they are read here."""
+def _share_of_times(texts: Sequence[str], *, numbers: bool = False) -> float:
+    """How many of the texts, of all, are times as they are read here; one finer than the unit tried here is a time too."""
     pool = Pool.of([text.encode() for text in texts])
-    _, status = TimeReading().text(TIMESTAMP_US, pool.offsets, pool.data, None, numbers=False)
-    return all(each in (text_value.ABSOLUTE, text_value.FINER) for each in set(status.tolist()))
+    _, status = TimeReading().text(TIMESTAMP_US, pool.offsets, pool.data, None, numbers=numbers)
+    return float(((status == text_value.ABSOLUTE) | (status == text_value.FINER)).mean())
 
 
 def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
@@ -164,6 +174,10 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
         if found is None:
             raise NotFound(f"no file has a column {wanted!r}; there are: {names}")
         if found.kind in ("TIMESTAMP_NS", "DATE", "INT32", "INT64", "DOUBLE", None):
+            return found
+        texts = [value for value in found.values if isinstance(value, str)]
+        if texts and max(_share_of_times(texts), _share_of_times(texts, numbers=True)) > 0.5:
+            found.kind = "TIMESTAMP_NS"
             return found
         raise InvalidInput(f"column {wanted!r} holds no times that can be read, such as {str(found.values[0])[:60]!r}")
     moments = [guess for guess in guesses.values() if guess.kind in ("TIMESTAMP_NS", "DATE")]

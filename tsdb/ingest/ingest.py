@@ -32,6 +32,8 @@ READER_SHARE = 4
 COPIES = 3.5
 #: The least that DuckDB reads CSV with.
 READER_BYTES_MIN = 128 * 2**20
+#: The least that a commit gathers, however little memory there is: files of fewer rows are not worth their name.
+CHUNK_BYTES_MIN = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class _Job:
 
     def _chunks(self, rejects: RejectFile) -> Iterator[Chunk]:
         """Everything to commit, in order of the sources. Runs in the reading thread."""
-        budget = max(2**20, int((self.memory_limit - _reader_bytes(self.memory_limit)) / COPIES))
+        budget = max(CHUNK_BYTES_MIN, int((self.memory_limit - _reader_bytes(self.memory_limit)) / COPIES))
         builder = ChunkBuilder(TextPools(self.table.schema), budget, self.table.options.file_rows_max)
         ignored: dict[str, None] = {}
         for source in self.sources:
@@ -228,14 +230,14 @@ class _Job:
         for block in read_blocks(self.connection, plan, builder.pools, skip, review=not first_byte):
             if self.stop.is_set():
                 return
-            if builder.full(BATCH_ROWS):
-                builder.sources[source.path] = source.record(reached, 0, finished=False)
-                yield builder.take()
             builder.add(block)
             refused += block.refused
             reached = max(reached, block.stop)
             self.rows_seen += block.row_count
             self.bytes_here = min(float(source.bytes), block.stop * row_bytes)
+            if builder.full(BATCH_ROWS):  # before the next block is read, whose strings belong to the next chunk
+                builder.sources[source.path] = source.record(reached, 0, finished=False)
+                yield builder.take()
         malformed = malformed_records(self.connection, plan) if plan.layout is not None else []
         found = locate(plan, refused, malformed, first_byte)
         for reject in found:
