@@ -45,11 +45,11 @@ class EncodedChunk:
         self.dict_checksum = checksum
 
 
-def room(row_count: int, rows_per_page: int) -> WordArray:
-    """An uninitialized array of words that any encoding of the chunk fits into."""
+def room(row_count: int, rows_per_page: int, more_words: int = 0) -> WordArray:
+    """An uninitialized array of words that any encoding of the chunk's numbers fits into, and ``more_words``."""
     pages = -(-row_count // rows_per_page)
     blocks = pages * -(-min(rows_per_page, row_count) // 1024)
-    return np.empty(row_count // 64 + 3 * pages + blocks * _BLOCK_WORDS_MAX, np.uint64)
+    return np.empty(row_count // 64 + 3 * pages + blocks * _BLOCK_WORDS_MAX + more_words, np.uint64)
 
 
 def encode_chunk(vector: Vector, rows_per_page: int) -> EncodedChunk:

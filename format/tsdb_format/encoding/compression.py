@@ -15,7 +15,9 @@ from tsdb_format.kernels.block import SCRATCH
 from tsdb_format.kernels.page import check_page
 from tsdb_format.vector import ByteArray, IntArray
 
-_LEVEL = 3
+_LEVEL = 1
+#: No zstd frame expands further, so that damaged sizes cannot ask for the whole memory.
+_RATIO_MAX = 65_536
 _HEADER_BYTES = 16
 #: Smaller pages are not worth a decompressor's start.
 _COMPRESSED_FROM_BYTES = 512
@@ -40,7 +42,7 @@ def unpack_frame(stored: ByteArray, path: str, offset: int) -> bytes:
 
     body_bytes, frame_bytes = (int(word) for word in stored[:_HEADER_BYTES].view(np.uint64))
     try:
-        if frame_bytes > len(stored) - _HEADER_BYTES or body_bytes % 8:
+        if frame_bytes > len(stored) - _HEADER_BYTES or body_bytes % 8 or body_bytes > _RATIO_MAX * frame_bytes:
             raise ValueError("impossible sizes")
         frame = stored[_HEADER_BYTES : _HEADER_BYTES + frame_bytes].tobytes()
         if zstandard.get_frame_parameters(frame).content_size != body_bytes:

@@ -85,7 +85,7 @@ def _write_codes(words: WordArray, validity: BoolArray, rows_per_page: int, dict
 def _write_plain(pool: Pool, codes: NDArray[np.int32], validity: BoolArray, rows_per_page: int, total: int) -> EncodedChunk:
     rows = len(codes)
     chunk = EncodedChunk.empty(-(-rows // rows_per_page))
-    out = np.concatenate([room(rows, rows_per_page), np.empty(total // 8 + 8 * len(chunk.page_offset), np.uint64)])
+    out = room(rows, rows_per_page, total // 8 + 8 * len(chunk.page_offset))
     size = kernels.encode_text(
         pool.offsets, pool.data, codes, validity, rows_per_page, out, out.view(np.uint8),
         chunk.page_offset, chunk.page_bytes, chunk.page_checksum, chunk.page_encoding,
@@ -98,6 +98,11 @@ def _write_plain(pool: Pool, codes: NDArray[np.int32], validity: BoolArray, rows
 def read_text(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
     """Rows of a STRING or BLOB column: codes into the joined dictionaries of the touched chunks, or into the cells themselves."""
     rows_per_chunk = pages.rows_per_page * PAGES_PER_CHUNK
+    if len(starts) and starts[0] // rows_per_chunk == (stops[-1] - 1) // rows_per_chunk:
+        chunk = int(starts[0]) // rows_per_chunk
+        if pages.dict_bytes[chunk]:
+            return _read_codes(pages, starts, stops, np.array([chunk]))
+        return _read_plain(pages, starts, stops)
     first, last = starts // rows_per_chunk, (stops - 1) // rows_per_chunk
     edges = np.zeros(len(pages.dict_bytes) + 1, np.int64)
     np.add.at(edges, first, 1)

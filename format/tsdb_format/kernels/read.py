@@ -79,10 +79,12 @@ def read_words(
             if len(code_limit) and not here:
                 limit = u(code_limit[page >> 6])
                 shift = u(code_shift[page >> 6])
+                beyond = 0
                 for i in range(u(at), u(stop)):
-                    if out[i] >= limit:
-                        return MALFORMED - 8 * page
+                    beyond += out[i] >= limit
                     out[i] += shift
+                if beyond:
+                    return MALFORMED - 8 * page
             at = stop
             page += 1
     return nulls << 1 | rare
