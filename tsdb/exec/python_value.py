@@ -149,5 +149,5 @@ def frame_column(vector: Vector) -> Any:
     if kind in _NUMPY_TIME or kind is Kind.DATE:
         return pd.Series(np.where(mask, np.datetime64("NaT"), column.data).astype(column.dtype))
     if kind is Kind.STRING:
-        return pd.Series(column.filled(None), dtype="str")
+        return pd.Series(np.where(mask, None, column.data), dtype="str")
     return pd.Series(column.filled(pd.NA), dtype=object)
