@@ -368,3 +368,66 @@ def test_more_files_than_the_process_may_open_by_default(tmp_path: Path) -> None
             assert _times(store) == list(range(150))
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_reader_in_another_process_never_sees_half_a_commit(tmp_path: Path) -> None:
+    """Each commit writes three rows to each of two tables' worth of files; a reader counts threes only, and never goes back."""
+    path = tmp_path / "db"
+    code = """
+import sys
+from support.table_model import merged_rows
+from tsdb.storage.store import Store
+
+last = 0
+with Store.open(sys.argv[1], "r") as store:
+    print("ready", flush=True)
+    while last < 3 * int(sys.argv[2]):
+        rows = merged_rows(store.refresh().tables["t"])
+        assert len(rows) % 3 == 0 and len(rows) >= last, (len(rows), last)
+        assert len(rows) == 3 * store.snapshot().sequence
+        last = len(rows)
+print("done")
+"""
+    commits = 60
+    with Store.open(path) as store:
+        store.create_table("t", SCHEMA, TableOptions(file_rows_max=1))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        arguments = [sys.executable, "-c", code, str(path), str(commits)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment) as reader:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "ready\n"
+            for number in range(commits):
+                _write(store, 3 * number, 3 * number + 1, 3 * number + 2, host=f"h{number}")
+            assert reader.stdout.read() == "done\n"
+
+
+def test_a_writer_that_is_killed_leaves_whole_commits(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    code = """
+import sys
+from support.table_model import vectors_of
+from tsdb.catalog.table import TableOptions, build_schema
+from tsdb.storage.store import Store
+from tsdb_format.types import Role
+
+schema = build_schema([("time", "TIMESTAMP_S", Role.TIME), ("host", "STRING", Role.TAG), ("v", "DOUBLE", Role.FIELD)])
+with Store.open(sys.argv[1]) as store:
+    store.create_table("t", schema, TableOptions(file_rows_max=2), if_not_exists=True)
+    first = store.snapshot().sequence
+    for number in range(first, first + 1000):
+        rows = [{"time": 5 * number + k, "host": f"h{number}", "v": 1.0} for k in range(5)]
+        print(store.write_batch("t", vectors_of(schema, rows)).sequence, flush=True)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    acknowledged = 0
+    for lines in (3, 8, 1):
+        with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, env=environment) as writer:
+            assert writer.stdout is not None
+            for _ in range(lines):
+                acknowledged = int(writer.stdout.readline())
+            writer.kill()
+        with Store.open(path) as store:
+            sequence = store.snapshot().sequence
+            assert sequence >= acknowledged
+            assert _times(store) == sorted(range(5 * sequence), key=lambda time: (f"h{time // 5}", time))
+            assert list(check(store)) == []

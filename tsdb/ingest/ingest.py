@@ -34,6 +34,8 @@ COPIES = 3.5
 READER_BYTES_MIN = 128 * 2**20
 #: The least that a commit gathers, however little memory there is: files of fewer rows are not worth their name.
 CHUNK_BYTES_MIN = 2**20
+#: Files that are skipped by name; of more only the number is told.
+UNCHANGED_NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class _Job:
     read: int = 0
     files: int = 0
     notes: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
     rows_seen: int = 0
     bytes_before: int = 0
     bytes_here: float = 0.0
@@ -196,7 +199,7 @@ class _Job:
             known = self.store.entry(self.table.name).sources.get(source.path)
             skip, note = resume_point(source, known, append=self.table.options.mode != "table", again=self.again)
             if note:
-                self.notes.append(note)
+                (self.unchanged if skip is None else self.notes).append(note)
             if skip is not None:
                 self.files += 1
                 plan = self._plan(source)
@@ -207,6 +210,10 @@ class _Job:
                 else:
                     builder.sources[source.path] = source.record(0, 0, finished=True)
             self.bytes_before += source.bytes
+        if len(self.unchanged) > UNCHANGED_NAMED_MAX:
+            count = len(self.unchanged)
+            self.unchanged = [f"{count:,} files were ingested before and are unchanged; ask for them again to read them anew"]
+        self.notes += self.unchanged
         if ignored:
             self.notes.append(f"columns that table {self.table.name!r} does not have were left out: {', '.join(ignored)}")
         if builder.row_count or builder.sources:

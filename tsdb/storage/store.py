@@ -23,7 +23,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import SUFFIX, read_device_file, write_device_file
 from tsdb.catalog.table import Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
-from tsdb.storage.arrange import arrange
+from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
 from tsdb.storage.batch import Pieces, RowBatch, check_batch
 from tsdb.storage.existing import count_existing
 from tsdb.storage.flush import FILE_SUFFIX, remove, remove_files, sweep, write_rows
@@ -175,9 +175,7 @@ class Store:
         """
         return self.write_pieces(table, columns)
 
-    def write_pieces(
-        self, table: str, columns: Mapping[str, Vector | Pieces], sources: Sequence[SourceEntry] = (), *, threads: int | None = None
-    ) -> WriteReport:
+    def write_pieces(self, table: str, columns: Mapping[str, Vector | Pieces], sources: Sequence[SourceEntry] = ()) -> WriteReport:
         """As ``write_batch``, of columns that come in pieces; ``sources`` are recorded in the same commit, also without rows."""
         with self._writing:
             self._check_writable()
@@ -188,7 +186,8 @@ class Store:
                 if sources:
                     self._commit(self._manifest.with_table(replace(entry, sources=recorded)))
                 return WriteReport(0, 0, self._manifest.sequence)
-            return self._write(replace(entry, sources=recorded), batch, self.threads if threads is None else threads)
+            threads = self.threads if batch.row_count >= PARALLEL_ROWS_MIN else 1
+            return self._write(replace(entry, sources=recorded), batch, threads)
 
     def close(self) -> None:
         """Release the lock and forget open files. Snapshots still held stay readable as far as they are open."""
