@@ -36,9 +36,7 @@ def device_orders(min_time: IntArray, max_time: IntArray) -> tuple[Int32Array, I
     return ascending, np.argsort(~max_time, kind="stable").astype(np.int32)
 
 
-def write_resource(
-    path: str, digest: int, times: Mapping[str, IntArray], device_number: Int32Array | None, *, sync: bool
-) -> int:
+def write_resource(path: str, digest: int, times: Mapping[str, IntArray], device_number: Int32Array | None, *, sync: bool) -> int:
     """Write the sidecar of the data file ``path`` with that digest; ``times`` holds min_time and max_time. Returns its bytes."""
     by_min, by_max = device_orders(times["min_time"], times["max_time"])
     arrays: dict[str, NDArray[Any]] = {**times, "by_min_time": by_min, "by_max_time": by_max}

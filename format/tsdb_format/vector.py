@@ -22,7 +22,7 @@ ByteArray = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class Pool:
-    """Byte strings end to end: string ``i`` is ``data[offsets[i]:offsets[i + 1]]``. ``offsets`` is int64, one longer than the pool."""
+    """Byte strings end to end: string ``i`` is ``data[offsets[i]:offsets[i + 1]]``. ``offsets`` is one longer than the pool."""
 
     offsets: IntArray
     data: ByteArray
@@ -50,7 +50,7 @@ class Pool:
 
 @dataclass(slots=True)
 class Vector:
-    """A column of ``n`` values: ``values`` in the type's physical dtype ((n, width) for VECTOR), ``validity`` (n,) or None: no NULL."""
+    """A column of ``n`` values: ``values`` of the physical dtype, (n, width) for VECTOR; ``validity`` (n,), or None: no NULL."""
 
     type: ColumnType
     values: NDArray[Any]
@@ -70,7 +70,7 @@ class Vector:
         return np.ones(len(self.values), np.bool_) if self.validity is None else self.validity
 
     def to_physical_list(self) -> list[Any]:
-        """Python values in the physical domain: int, float, bool, str, bytes, list of float, None. For tests, inspection and small results."""
+        """Python values in the physical domain: int, float, bool, str, bytes, list of float, None. For small results."""
         if self.pool is not None:
             used, inverse = np.unique(self.values, return_inverse=True) if len(self.values) else (self.values, self.values)
             texts: list[Any] = [self.pool.bytes_at(int(code)) if code >= 0 else None for code in used]

@@ -109,7 +109,7 @@ def prefix_keys(offsets, data, codes, upper, lower, longer):  # type: ignore[no-
 
 @kernel("(i32[in], b1[in], i64, u64[in], u64[in], u8[in], i64[out], i64[out], i64[out]) -> void")
 def text_units(keys, validity, unit_rows, upper, lower, longer, nulls, low, high):  # type: ignore[no-untyped-def]
-    """Per unit: NULLs and the key (index into ``upper``/``lower``/``longer``) of the smallest and greatest value, -1 without one."""
+    """Per unit: NULLs and the key (index into ``upper``, ``lower``, ``longer``) of the least and greatest value, -1 without."""
     rows = len(keys)
     whole = len(validity) == 0
     for unit in range(len(nulls)):
