@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.file_case import random_case, same_values
 from support.reseal import reseal
 from tsdb_format import section
-from tsdb_format.errors import Closed, Corruption, InvalidInput, NotFound, UnsupportedFormat
+from tsdb_format.errors import Closed, Corruption, Error, InvalidInput, NotFound, UnsupportedFormat
 from tsdb_format.reader import TsFile
 from tsdb_format.schema import SEQUENCE_COLUMN, Column, Schema
 from tsdb_format.section import TAIL, Container
@@ -197,3 +197,42 @@ def test_attributes_are_not_trusted(written: tuple[Any, Path], tmp_path: Path, c
     with pytest.raises(error) as caught:
         TsFile(path).verify()
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section_name", "at", "value", "name", "error", "says"),
+    [
+        ("stats.1", -1, b"\0", "time", Corruption, "lacks bounds"),
+        ("stats.0", 0, b"\1", "_sn", Corruption, "lacks bounds"),
+        ("stats.22", 0, (17).to_bytes(8, "little"), "field2", Corruption, "more NULLs than rows"),
+        ("stats.22", 0, b"\xff" * 8, "field2", Corruption, "more NULLs than rows"),
+        ("stats.22", -1, b"\x40", "field2", UnsupportedFormat, "unknown flags"),
+        ("pages.22", -1, b"\2", "field2", UnsupportedFormat, "unknown encoding or compression"),
+        ("pages.22", -26, b"\x0a", "field2", UnsupportedFormat, "unknown encoding or compression"),
+        ("pages.22", 0, (2**40).to_bytes(8, "little"), "field2", Corruption, "outside of the file"),
+        ("pages.22", 0, b"\xff" * 8, "field2", Corruption, "outside of the file"),
+        ("pages.22", 0, (25).to_bytes(8, "little"), "field2", Corruption, "outside of the file"),
+        ("pages.22", 8 * 25, (2**63 - 1).to_bytes(8, "little"), "field2", Corruption, "outside of the file"),
+        ("pages.25", 24 * 25, (2**62).to_bytes(8, "little"), "field5", Corruption, "outside of the file"),
+        ("device.row_start", 0, b"\1", "row_start", Corruption, "do not ascend"),
+        ("device.row_start", 8, b"\0\2", "row_start", Corruption, "do not ascend"),
+        ("tag.2.codes", 0, b"\x7f", "device_tags", Corruption, "beyond its values"),
+        ("tag.2.codes", 3, b"\xff", "device_tags", Corruption, "beyond its values"),
+        ("tag.2.offsets", 8, b"\xff", "device_tags", Corruption, "do not ascend"),
+    ],
+)
+def test_footers_are_not_trusted(
+    written: tuple[Any, Path], tmp_path: Path, section_name: str, at: int, value: bytes, name: str, error: type[Error], says: str
+) -> None:
+    """Under good checksums too, nothing leads outside of the file, and unknown ids are refused."""
+    raw = bytearray(written[1].read_bytes())
+    offset, size = Container(str(written[1]), MAGIC).extent(section_name)
+    at = offset + (at if at >= 0 else size + at)
+    raw[at : at + len(value)] = value
+    path = tmp_path / "a.tsf"
+    path.write_bytes(reseal(raw))
+    with TsFile(path) as file:
+        use = (lambda: getattr(file, name)) if name in ("row_start", "device_tags") else (lambda: file.page_set(name))
+        with pytest.raises(error, match=says) as caught:
+            use()
+        assert str(path) in str(caught.value)
