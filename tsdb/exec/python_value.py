@@ -138,7 +138,7 @@ def frame_column(vector: Vector) -> Any:
     column = numpy_column(vector)
     kind = vector.type.kind
     if not isinstance(column, np.ma.MaskedArray):
-        return pd.Series(column, dtype="str") if kind is Kind.STRING else pd.Series(column)
+        return pd.Series(column, dtype="str") if kind is Kind.STRING and len(column) else pd.Series(column)
     mask = np.ma.getmaskarray(column)
     if kind is Kind.BOOLEAN:
         return pd.Series(pd.arrays.BooleanArray(column.data.copy(), mask))
@@ -149,5 +149,7 @@ def frame_column(vector: Vector) -> Any:
     if kind in _NUMPY_TIME or kind is Kind.DATE:
         return pd.Series(np.where(mask, np.datetime64("NaT"), column.data).astype(column.dtype))
     if kind is Kind.STRING:
-        return pd.Series(np.where(mask, None, column.data), dtype="str")
+        texts = column.data.astype(object)
+        texts[mask] = None
+        return pd.Series(texts, dtype="str")
     return pd.Series(column.filled(pd.NA), dtype=object)
