@@ -144,21 +144,21 @@ class Candidates:
         address, origin, ordinal = (self._arrived[0][name][offset:] for name in ("address", "origin", "ordinal"))
         parts: list[RowSet] = []
         places: list[IntArray] = []
-        in_file = np.flatnonzero(origin < 0)
-        in_file = in_file[np.argsort(address[in_file], kind="stable")]
-        files = address[in_file] >> ROW_ID_BITS
-        cuts = np.flatnonzero(np.diff(files)) + 1
-        for group in np.split(in_file, cuts) if len(in_file) else []:
-            source = self._sources[int(address[group[0]] >> ROW_ID_BITS)]
-            parts.append(FileRows(source, *coalesce(address[group] & ((1 << ROW_ID_BITS) - 1))))
-            places.append(group)
-        for number in np.unique(origin[origin >= 0]).tolist():
+        file = np.where(origin < 0, address >> ROW_ID_BITS, -1)
+        for source in self._sources.opened():
+            group = np.flatnonzero(file == source.index)
+            if len(group):
+                group = group[np.argsort(address[group])]
+                parts.append(FileRows(source, *coalesce(address[group] & ((1 << ROW_ID_BITS) - 1)), len(group)))
+                places.append(group)
+        for number, merged in enumerate(self._merged):
             group = np.flatnonzero(origin == number)
-            group = group[np.argsort(ordinal[group], kind="stable")]
-            mask = np.zeros(self._merged[number].count, np.bool_)
-            mask[ordinal[group]] = True
-            parts.append(self._merged[number].select(mask))
-            places.append(group)
+            if len(group):
+                group = group[np.argsort(ordinal[group])]
+                mask = np.zeros(merged.count, np.bool_)
+                mask[ordinal[group]] = True
+                parts.append(merged.select(mask))
+                places.append(group)
         place = np.empty(len(address), np.int64)
         place[np.concatenate(places)] = np.arange(len(address), dtype=np.int64)
         return Batch(

@@ -33,11 +33,11 @@ class FileRows:
 
     __slots__ = ("_device", "count", "source", "starts", "stops")
 
-    def __init__(self, source: FileSource, starts: IntArray, stops: IntArray) -> None:
+    def __init__(self, source: FileSource, starts: IntArray, stops: IntArray, count: int | None = None) -> None:
         self.source = source
         self.starts = starts
         self.stops = stops
-        self.count = int((stops - starts).sum())
+        self.count = int((stops - starts).sum()) if count is None else count
         self._device: NDArray[np.int32] | None = None
 
     @property
@@ -82,7 +82,7 @@ class FileRows:
         starts = np.empty(kept, np.int64)
         stops = np.empty(kept, np.int64)
         count = ranges.select(self.starts, self.stops, mask, starts, stops)
-        made = FileRows(self.source, starts[:count], stops[:count])
+        made = FileRows(self.source, starts[:count], stops[:count], kept)
         if self._device is not None:
             made._device = self._device[mask]
         return made

@@ -123,6 +123,8 @@ class RunScan:
         queues = self._queues(lanes)
         pending: list[_Pending] = []
         wanted = _FIRST_RUNS if self.time_leads else 1  # the first tag value's runs may be all it takes
+        if topk_filter.threshold is not None:  # its witnesses' runs, and few others
+            wanted = min(max(wanted, k), _RUNS_MAX)
         for queue in queues:
             queue.pull(topk_filter.threshold, 0, INT64_MIN)
         while True:
@@ -187,8 +189,9 @@ class RunScan:
         number, key = np.concatenate(numbers), np.concatenate(times)
         rank = self.table.devices.rank[number]
         order = np.lexsort((rank, key))
-        _, first = np.unique(number[order], return_index=True)  # one witness per device: its versions in two files are one row
-        best = order[np.sort(first)][:k]
+        if len(numbers) > 1:  # one witness per device: its versions in two files are one row
+            order = order[np.sort(np.unique(number[order], return_index=True)[1])]
+        best = order[:k]
         if len(best) < k:
             return None
         last = best[-1]
