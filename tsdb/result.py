@@ -246,10 +246,10 @@ class Result:
         return self._source.df()
 
     def pl(self) -> Any:
-        """All rows as a polars frame."""
+        """All rows as a polars frame; a repeated name gets a number."""
         import polars
 
-        return polars.from_arrow(self.arrow())
+        return polars.from_arrow(self.arrow().rename_columns(distinct(self.columns)))
 
     def fetchnumpy(self) -> dict[str, Any]:
         """All rows as numpy arrays by name, masked where there are NULLs."""

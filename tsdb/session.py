@@ -200,13 +200,15 @@ def _remember(kept: dict[Any, Any], key: object, value: Any) -> Any:
     return value
 
 
-def _parameter_key(parameters: Parameters) -> object:
+def _parameter_key(parameters: object) -> object:
     """Parameters as a key: 1, 1.0 and True are different values."""
     if not parameters:
         return None
     if isinstance(parameters, Mapping):
         return tuple((name, type(value), value) for name, value in parameters.items())
-    return tuple((type(value), value) for value in parameters)
+    if isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes):
+        return tuple((type(value), value) for value in parameters)
+    return object()  # equal to no key; binding refuses it
 
 
 def _current(prepared: _Prepared, snapshot: Snapshot) -> bool:

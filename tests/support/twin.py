@@ -12,8 +12,8 @@ import tsdb
 
 #: A table with a column of every type; ``id`` tells rows apart.
 DDL = (
-    "time TIMESTAMP_NS TIME, host STRING TAG, rack INT32 TAG, up BOOLEAN TAG, id INT64, i INT32, l INT64, f FLOAT, d DOUBLE, s STRING, "
-    "b BOOLEAN, dt DATE, ts TIMESTAMP_S, tm TIMESTAMP_MS, tu TIMESTAMP_US, blob BLOB, v VECTOR(2)"
+    "time TIMESTAMP_NS TIME, host STRING TAG, rack INT32 TAG, up BOOLEAN TAG, id INT64, i INT32, l INT64, f FLOAT, d DOUBLE, "
+    "s STRING, b BOOLEAN, dt DATE, ts TIMESTAMP_S, tm TIMESTAMP_MS, tu TIMESTAMP_US, blob BLOB, v VECTOR(2)"
 )
 
 

@@ -11,7 +11,6 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -20,7 +19,8 @@ import pyarrow.dataset as pads
 from tsdb.exec.arrow import Converter, arrow_schema, vectors_of
 from tsdb.exec.batch import Batch
 from tsdb.exec.executor import execute
-from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
+from tsdb.plan.node import DuckQuery, Plan, Project, children
+from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.schema import output_schema
 from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.types import ColumnType, parse_type
@@ -71,7 +71,7 @@ class _Input(pads.Dataset):  # type: ignore[misc]
     def __init__(self, plan: Plan, run: DuckRun) -> None:
         self._plan = plan
         self._run = run
-        self._columns = output_schema(plan, run.snapshot_tables)
+        self._columns = output_schema(plan, run.context.snapshot)
         self._kinds = dict(self._columns)
 
     @property
@@ -92,12 +92,17 @@ class _Input(pads.Dataset):  # type: ignore[misc]
     def _narrowed(self, names: tuple[str, ...]) -> Plan:
         if names == tuple(self._kinds):
             return self._plan
-        if isinstance(self._plan, TableScan):
-            made: Plan = replace(self._plan, columns=names)
-        else:
-            made = Project(self._plan, tuple((name, name) for name in names))
-        self._run.stand_in(self._plan, made)
+        made = narrowed(self._plan, names)
+        if made is None:
+            return Project(self._plan, tuple((name, name) for name in names))
+        self._run.stand_in(_scan_of(self._plan), _scan_of(made))
         return made
+
+
+def _scan_of(plan: Plan) -> Plan:
+    """The scan at the bottom of a plan of one branch."""
+    below = children(plan)
+    return _scan_of(below[0]) if below else plan
 
 
 class _Scanner:
@@ -143,30 +148,39 @@ class DuckRun:
         self.failure: Exception | None = None
         self._make_context = make_context
         self.context = make_context()
-        self.snapshot_tables = self.context.snapshot
         self._stand_ins: list[tuple[Plan, Plan]] = []
         self._started = False
-        self.cursor = cursor(self.context.settings)
-        for name, child in plan.inputs:
-            self.cursor.register(name, _Input(child, self))
-        self._relation = self._guarded(lambda: self.cursor.sql(plan.sql, params=list(plan.parameters) or None))
+        self._streams: list[Any] = []
+        self.cursor = self._connect()
+        self._relation = self._guarded(lambda: self._relate(self.cursor))
         if self._relation is None:
             raise InvalidInput("the statement returns no rows")
         self.columns: list[str] = list(self._relation.columns)
         self.types: list[str] = [str(kind) for kind in self._relation.types]
 
-    def stand_in(self, original: Plan, narrowed: Plan) -> None:
-        """Remember that a narrowed plan runs for one of the plan's inputs, and keep it alive: counters go by identity."""
-        self._stand_ins.append((original, narrowed))
+    def _connect(self) -> Any:
+        """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
+        connection = cursor(self.context.settings)
+        for name, child in self.plan.inputs:
+            connection.register(name, _Input(child, self))
+        return connection
+
+    def _relate(self, connection: Any) -> Any:
+        return connection.sql(self.plan.sql, params=list(self.plan.parameters) or None)
+
+    def stand_in(self, original: Plan, stand_in: Plan) -> None:
+        """Remember that a narrower scan runs for one of the plan's, and keep it alive: counters go by identity."""
+        self._stand_ins.append((original, stand_in))
 
     def settle(self) -> None:
-        """Give the counters of narrowed scans to the plan's own nodes."""
-        for original, narrowed in self._stand_ins:
-            inner, outer = original, narrowed
-            if isinstance(inner, TableScan):
-                found = self.context.stats.of(outer)
-                if found is not None:
-                    self.context.stats.nodes[id(inner)] = found
+        """Have whole counters: run if that did not happen yet, and give those of narrowed scans to the plan's own nodes."""
+        if not self._started:
+            for _ in self.reader():
+                pass
+        for original, stand_in in self._stand_ins:
+            found = self.context.stats.of(stand_in)
+            if found is not None:
+                self.context.stats.nodes[id(original)] = found
 
     def _start(self) -> None:
         """A run after the first counts anew."""
@@ -209,15 +223,22 @@ class DuckRun:
     def reader(self) -> Any:
         """The rows as a stream of record batches."""
         self._start()
-        made = getattr(self._relation, "to_arrow_reader", None) or self._relation.fetch_record_batch
+        connection = self._connect()
+        self._streams.append(connection)
+        relation = self._guarded(lambda: self._relate(connection))
+        made = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
         return self._guarded(lambda: made(BATCH_ROWS))
 
     def rows(self, count: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows as Python values, ``count`` at a time, streaming."""
         self._start()
-        running = self._guarded(lambda: self.cursor.execute(self.plan.sql, list(self.plan.parameters)))
-        while part := self._guarded(lambda: running.fetchmany(count)):
-            yield part
+        connection = self._connect()
+        try:
+            self._guarded(lambda: connection.execute(self.plan.sql, list(self.plan.parameters)))
+            while part := self._guarded(lambda: connection.fetchmany(count)):
+                yield part
+        finally:
+            connection.close()
 
     def execute(self, sql: str, parameters: Sequence[object]) -> None:
         """Run another statement on the same connection, which sees the same inputs."""
@@ -229,15 +250,17 @@ class DuckRun:
         return list(vectors_of(self._guarded(lambda: relation.to_arrow_table().to_batches()), columns))
 
     def close(self) -> None:
-        """Give the connection back."""
-        self.cursor.close()
+        """Give the connections back."""
+        for connection in (self.cursor, *self._streams):
+            connection.close()
 
 
 def translate(error: Any) -> Error:
     """An error of DuckDB's as one of our kinds, with the first line of its message."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else type(error).__name__
-    if isinstance(error, duckdb.CatalogException) or 'Referenced column "' in message or 'Referenced table "' in message:
+    missing = ('Referenced column "', 'Referenced table "', "does not have a column named")
+    if isinstance(error, duckdb.CatalogException) or any(words in message for words in missing):
         more = next((line.strip() for line in lines[1:] if line.startswith(("Candidate bindings", "Did you mean"))), "")
         return NotFound(message + (f" {more}" if more else ""))
     if isinstance(error, duckdb.IOException | duckdb.InternalException | duckdb.InterruptException | duckdb.OutOfMemoryException):

@@ -75,10 +75,10 @@ def _read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
         cursor.expect("TIME")
         return name, "TIMESTAMP_NS", Role.TIME
     kind, role = _read_type(cursor, name), _read_role(cursor)
-    if cursor.accept("NOT", "NULL") and role not in (Role.TIME, None):
+    not_null = cursor.accept("NOT", "NULL")
+    role = role or _read_role(cursor)
+    if not_null and role is not Role.TIME:
         raise InvalidInput(f"column {name!r} cannot be NOT NULL: only the TIME column never is NULL")
-    if role is None:
-        role = _read_role(cursor)
     if cursor.done or cursor.symbol() not in (",", ")"):
         if cursor.word() in _CONSTRAINTS:
             raise InvalidInput(f"column {name!r}: {cursor.word()} is not known here; a column has a name, a type and a role")

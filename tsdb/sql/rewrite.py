@@ -215,13 +215,26 @@ class _Rewriter:
         for star in self.tree.find_all(exp.Star):
             select = star.find_ancestor(exp.Select)
             place = span(star)
-            if isinstance(star.parent, exp.Count) or select is None or star.args.get("except_"):
+            if isinstance(star.parent, exp.Count) or select is None:
                 continue
             from_ = select.args.get("from_")
             items = [from_.this if from_ is not None else None, *(join.this for join in select.args.get("joins") or ())]
             direct = [node for item in items if (node := plain_table(item)) is not None and refer(node, self.tables) is not None]
             if direct and place is not None and self.query.text[place[0] : place[1]] == "*":
-                self.splices.append((place[1], place[1], f" EXCLUDE ({SEQUENCE_NAME})"))
+                self.splices += self._excluding_sequence(place[1])
+
+    def _excluding_sequence(self, end: int) -> list[Splice]:
+        """EXCLUDE of the hidden column after a star that ends there; where there is one, the column joins its list."""
+        after = [token for token in self.query.tokens if token.start >= end]
+        if len(after) < 2 or after[0].upper != "EXCLUDE":
+            return [(end, end, f" EXCLUDE ({SEQUENCE_NAME})")]
+        listed = after[1].is_symbol("(")
+        close = next(at for at, token in enumerate(after) if token.is_symbol(")")) if listed else 2
+        if any(token.text.lower() == SEQUENCE_NAME for token in after[1:close]):
+            return []
+        if listed:
+            return [(after[1].end, after[1].end, f"{SEQUENCE_NAME}, ")]
+        return [(after[1].start, after[1].start, f"({SEQUENCE_NAME}, "), (after[1].end, after[1].end, ")")]
 
 
 def assemble(query: Query, splices: list[Splice], inputs: tuple[tuple[str, Plan], ...], environment: Environment) -> DuckQuery:

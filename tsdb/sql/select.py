@@ -128,7 +128,7 @@ def refer(node: exp.Table, tables: Mapping[str, Table]) -> TableReference | None
 
 def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: Environment, *, strict: bool) -> NativeSelect | None:
     """What of a SELECT can be native; None where its shape is beyond these nodes. ``strict``: NotFound for unknown columns."""
-    if not only(select, "expressions", "from_", "where", "order", "limit", "offset"):
+    if not select.expressions or not only(select, "expressions", "from_", "where", "order", "limit", "offset"):
         return None
     from_ = select.args.get("from_")
     node = plain_table(from_.this) if from_ is not None and only(from_, "this") else None

@@ -20,17 +20,18 @@ def _visit(node: Plan) -> Plan:
     if not isinstance(node, Project):
         return node
     wanted = tuple(dict.fromkeys(column for _, column in node.outputs))
-    child = _narrowed(node.child, wanted)
+    child = narrowed(node.child, wanted)
     if child is not None and node.outputs == tuple((name, name) for name in wanted):
         return child
     return node if child is None else replace(node, child=child)
 
 
-def _narrowed(node: Plan, wanted: Sequence[str]) -> Plan | None:
+def narrowed(node: Plan, wanted: Sequence[str]) -> Plan | None:
+    """A scan with whatever sorts and limits it, reading only these columns; None for other plans."""
     match node:
         case TableScan():
             return replace(node, columns=tuple(wanted))
         case TopK(child=child) | Sort(child=child) | Limit(child=child):
-            made = _narrowed(child, wanted)
+            made = narrowed(child, wanted)
             return None if made is None else replace(node, child=made)
     return None
