@@ -40,8 +40,8 @@ def unpack_frame(stored: ByteArray, path: str, offset: int) -> bytes:
     """The body of a compressed page; ``path`` and ``offset`` are named when it is damaged."""
     import zstandard
 
-    body_bytes, frame_bytes = (int(word) for word in stored[:_HEADER_BYTES].view(np.uint64))
     try:
+        body_bytes, frame_bytes = (int(word) for word in stored[:_HEADER_BYTES].view(np.uint64))
         if frame_bytes > len(stored) - _HEADER_BYTES or body_bytes % 8 or body_bytes > _RATIO_MAX * frame_bytes:
             raise ValueError("impossible sizes")
         frame = stored[_HEADER_BYTES : _HEADER_BYTES + frame_bytes].tobytes()

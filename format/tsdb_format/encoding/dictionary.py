@@ -53,6 +53,8 @@ def _load(pages: PageSet, chunk: int) -> Pool:
     if check_page(source.words, offset, size, np.uint64(pages.dict_checksum[chunk]), np.zeros(1, np.uint8), 0, scratch):
         raise Corruption("dictionary does not match its checksum", path=pages.path, offset=offset)
     section = pages.buffer[offset : offset + size]
+    if size < _HEADER_BYTES:
+        raise Corruption("dictionary is malformed", path=pages.path, offset=offset)
     count, data_bytes, frame_bytes = (int(word) for word in section[:_HEADER_BYTES].view(np.uint64))
     lengths_bytes = -(-count // 2) * 8
     if count > pages.rows_per_page * PAGES_PER_CHUNK or count == 0 or frame_bytes > size - _HEADER_BYTES:

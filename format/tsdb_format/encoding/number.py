@@ -20,7 +20,8 @@ DoubleArray = NDArray[np.float64]
 _SAMPLE_BLOCKS = 8
 _NO_BOOLS = np.empty(0, np.bool_)
 _NO_DOUBLES = np.empty(0, np.float64)
-#: What a decoded bit weighs, by how much slower than FOR the encoding is to decode.
+#: What a stored bit weighs, by how much slower or faster than FOR the encoding is to decode.
+_PLAIN_WEIGHT = 0.95
 _DELTA_WEIGHT = 1.1
 _SPLIT_WEIGHT = 1.3
 _ALP_EXCEPTIONS_MAX = 0.3
@@ -101,7 +102,7 @@ def choose(numbers: Numbers, rows_per_page: int) -> Choice:
     if numbers.kind is Kind.BOOLEAN:
         candidates.append(Choice(1.0, Encoding.BITMAP))
         return min(candidates)
-    candidates.append(Choice(plain_bits, Encoding.PLAIN_4 if plain_bits == 32 else Encoding.PLAIN))
+    candidates.append(Choice(plain_bits * _PLAIN_WEIGHT, Encoding.PLAIN_4 if plain_bits == 32 else Encoding.PLAIN))
     if runs == 1:
         return candidates[1]
     sample = numbers.part(_sample_rows(rows))
