@@ -6,11 +6,16 @@ values of its parameters, and used again while these are the same; plans that ho
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tsdb.catalog.table import Table, create_table_text
 from tsdb.exec.batch import Batch
@@ -79,11 +84,10 @@ class Session:
         store = self._store
         snapshot = store.refresh() if store.mode == "r" else store.snapshot()
         chosen = self._settings if settings is None else self._settings.changed(settings)
-        key = (text, chosen.planning, _parameter_key(parameters))
-        try:
-            prepared = self._plans.get(key)
-        except TypeError:  # a parameter that cannot be a key
-            prepared = key = None  # type: ignore[assignment]
+        key: object = None
+        with suppress(TypeError):  # a parameter that cannot be a key
+            key = (text, chosen.planning, _parameter_key(parameters))
+        prepared = None if key is None else self._plans.get(key)
         if prepared is not None and _current(prepared, snapshot):
             return self._result(prepared, snapshot, chosen)
         statement = self._statements.get(text)
@@ -201,14 +205,25 @@ def _remember(kept: dict[Any, Any], key: object, value: Any) -> Any:
 
 
 def _parameter_key(parameters: object) -> object:
-    """Parameters as a key: 1, 1.0 and True are different values."""
+    """Parameters as a key."""
     if not parameters:
         return None
     if isinstance(parameters, Mapping):
-        return tuple((name, type(value), value) for name, value in parameters.items())
+        return tuple((name, *_value_key(value)) for name, value in parameters.items())
     if isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes):
-        return tuple((type(value), value) for value in parameters)
+        return tuple(_value_key(value) for value in parameters)
     return object()  # equal to no key; binding refuses it
+
+
+def _value_key(value: object) -> tuple[object, ...]:
+    """A parameter's value so that equal keys are the same constant: 1 is not True, 0.0 not -0.0, 1.0 no decimal 1.00."""
+    if value is None or isinstance(value, int | str | bytes):
+        return type(value), value
+    if isinstance(value, datetime.datetime):
+        return type(value), repr(value), value.utcoffset()  # hours that occur twice are equal and not the same
+    if isinstance(value, float | decimal.Decimal | datetime.date | np.generic):
+        return type(value), repr(value)
+    raise TypeError("not a key")
 
 
 def _current(prepared: _Prepared, snapshot: Snapshot) -> bool:
