@@ -2,7 +2,7 @@
 
 DuckDB holds what the writes should have made of the table, overlaid in plain Python. Where rows tie, SQL leaves their order open
 and tsdb does not: ``/*ties t*/`` after the keys of an ORDER BY marks a place where the order of the source ``t`` must be made
-total. In a user's text it is a comment; for DuckDB, which has no order of ties, it is spelled out (time, tags, arrival).
+total. In a user's text it is a comment; for DuckDB, which has no order of ties, it is spelled out (tags, time, arrival).
 """
 
 from __future__ import annotations
