@@ -12,7 +12,7 @@ from support.snapshots import Row, build_snapshot, holds, make_schema, ordered, 
 from tsdb.catalog.table import TableOptions
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
-from tsdb.plan.node import SortKey, TableScan, TopK
+from tsdb.plan.node import Limit, SortKey, TableScan, TopK
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Not, Predicate
 from tsdb.settings import Settings
 from tsdb.storage.snapshot import Snapshot
@@ -220,3 +220,22 @@ def test_ttl_hides_rows_and_voids_no_witness_that_is_alive(tmp_path: Path) -> No
         plan = TopK(TableScan("t", NAMES, None, topk_id), (SortKey("time"),), 1_000, 0, topk_id)
         times = [t for batch in execute(plan, context) for t in batch.vectors["time"].to_physical_list()]
         assert times == [60] * 20 + [70] * 20 + [80] * 20 + [90] * 20
+
+
+def test_value_statistics_spare_pages_under_a_time_order(tmp_path: Path) -> None:
+    rows = fleet(20, 200, aligned=True)
+    for row in rows:
+        row["usage"] = 500.0 if (row["host"], row["time"]) == ("h0007", 40) else row["usage"]
+    snapshot, written = build_snapshot(tmp_path, SCHEMA, [rows], rows_per_page=16)
+    counters = topk(snapshot, written, NEWEST, 10, Compare("usage", ">", 400.0))
+    assert counters["pages_read"] == 1
+    assert counters["pages_pruned_by_filter"] == counters["pages_total"] - 1
+
+
+def test_a_limit_reads_no_further_than_it_must(tmp_path: Path) -> None:
+    snapshot, _ = build_snapshot(tmp_path, SCHEMA, [fleet(20, 500, aligned=True)], rows_per_page=64)
+    context = ExecContext(snapshot, Settings())
+    batches = list(execute(Limit(TableScan("t", NAMES), 10, 5), context))
+    assert [b.row_count for b in batches] == [10]
+    assert batches[0].vectors["time"].to_physical_list() == list(range(50, 150, 10))
+    assert context.stats.as_dict()["rows_read"] == 1_024

@@ -10,7 +10,7 @@ from tsdb.exec.batch import Batch
 from tsdb.exec.parallel import ordered_map
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
-from tsdb.exec.selection import Selection
+from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Rows of a table up to which ORDER BY without LIMIT is sorted here.
 _NATIVE_SORT_ROWS = 262_144
+
+
+#: Rows that a scan under a LIMIT reads at a time at least.
+_BATCH_ROWS_MIN = 1_024
 
 
 class Cancelled(Exception):
@@ -45,8 +49,12 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return iter([_topk(plan, scan, context)])
         case Sort(child=TableScan() as scan):
             return _sort(plan, scan, context)
+        case Limit(limit=0):
+            return iter(())
+        case Limit(child=TableScan() as scan, limit=int() as limit, offset=offset):
+            return _limit(_scan(scan, context, limit + offset), limit, offset)
         case Limit(child=child, limit=limit, offset=offset):
-            return _limit(execute(child, context), limit, offset) if limit != 0 else iter(())
+            return _limit(execute(child, context), limit, offset)
         case Project(child=child, outputs=outputs):
             return (
                 Batch({out: batch.vectors[name] for out, name in outputs}, batch.row_count) for batch in execute(child, context)
@@ -68,8 +76,9 @@ def _selection(scan: TableScan, context: ExecContext) -> Selection:
     return Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id))
 
 
-def _scan(scan: TableScan, context: ExecContext) -> Iterator[Batch]:
+def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) -> Iterator[Batch]:
     selection = _selection(scan, context)
+    selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
     selection.stats.finish = UnitCount(selection).finish
 
     def read(rows: RowSet) -> Batch:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels import runs as run_kernels
-from tsdb.exec.rows import FileRows, MergedRows, merge_rows
+from tsdb.exec.rows import MergedRows, merge_rows
 
 if TYPE_CHECKING:
     from tsdb.exec.source import IntArray, ScanSources
@@ -79,14 +79,6 @@ class FileLane:
         """Row ranges of runs, as (n, 1) starts and stops."""
         row_start = self._open_file.file.row_start
         return row_start[runs].reshape(-1, 1), row_start[runs + 1].reshape(-1, 1)
-
-    def rows(self, sources: ScanSources, starts: IntArray, stops: IntArray) -> FileRows:
-        """The rows of (n, 1) ranges in ascending order; empty ranges are left out."""
-        first, last = starts[:, 0], stops[:, 0]
-        some = first < last
-        if not some.all():
-            first, last = first[some], last[some]
-        return FileRows(sources[self.files[0]], np.ascontiguousarray(first), np.ascontiguousarray(last))
 
 
 class MergeLane:

@@ -65,9 +65,7 @@ class PageQueue:
         selection = self._selection
         source = selection.sources[lane.files[0]]
         starts, stops = selection.runs(lane)
-        some = (starts < stops)[:, 0]
-        first, last = np.ascontiguousarray(starts[some, 0]), np.ascontiguousarray(stops[some, 0])
-        first, last = selection.clip(source, first, last, selection.page_verdicts(source))
+        first, last = selection.clip(source, starts[:, 0], stops[:, 0])
         if len(first) == 0:
             return None
         room = len(first) + source.file.page_count

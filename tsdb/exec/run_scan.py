@@ -237,7 +237,7 @@ class RunScan:
         piece_rows = min(step.piece_rows, max(1, _STEP_ROWS // len(starts)))
         if self.descending is not None and bool(((stops - starts) > piece_rows).any()):
             starts, stops, rest = self._split(step, starts, stops, piece_rows)
-        self.intake.take(self.selection.lane_row_sets(lane, starts, stops))
+        self.intake.take(self.selection.rows_of_runs(lane, starts, stops))
         return rest
 
     def _drop_hopeless(self, step: _Pending) -> _Pending:

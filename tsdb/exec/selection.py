@@ -63,6 +63,9 @@ class Selection:
         #: Device runs that were looked into (None: those of the pages read), and whether every wanted row was.
         self.runs_read: int | None = None
         self.completed = False
+        #: Rows of the row sets that are handed out, unless a merged run alone has more.
+        self.batch_rows = BATCH_ROWS
+        self._verdicts: dict[int, Verdicts | None] = {}
         self.row_conjuncts.sort(key=_cost)
 
     def _place(self, part: Predicate) -> None:
@@ -201,20 +204,28 @@ class Selection:
     # ------------------------------------------------------------------------------------------------ rows
 
     def page_verdicts(self, source: FileSource) -> Verdicts | None:
-        """What value statistics say about each page of a file; None where no conjunct could tell. For clean rows only."""
+        """What value statistics say about each page of a file; None where they exclude none. For clean rows only."""
         if not self.row_conjuncts:
             return None
+        if source.index not in self._verdicts:
 
-        def of(name: str) -> Statistics | None:
-            column = table_column(self.table, name)
-            return None if column.role in (Role.TAG, Role.ATTRIBUTE) else source.statistics(column, "page")
+            def of(name: str) -> Statistics | None:
+                column = table_column(self.table, name)
+                return None if column.role in (Role.TAG, Role.ATTRIBUTE) else source.statistics(column, "page")
 
-        pages = source.file.page_count
-        return worst([verdicts(part, of, pages) for part in self.row_conjuncts], pages)
+            pages = source.file.page_count
+            found = worst([verdicts(part, of, pages) for part in self.row_conjuncts], pages)
+            self._verdicts[source.index] = found if (found == CANNOT_MATCH).any() else None
+        return self._verdicts[source.index]
 
-    def clip(self, source: FileSource, starts: IntArray, stops: IntArray, verdict: Verdicts | None) -> tuple[IntArray, IntArray]:
-        """Row ranges without the pages that cannot match."""
-        if verdict is None or not (verdict == CANNOT_MATCH).any():
+    def clip(self, source: FileSource, starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray]:
+        """Ranges of clean rows without empty ones, and without the pages that cannot match."""
+        some = starts < stops
+        if not some.all():
+            starts, stops = starts[some], stops[some]
+        starts, stops = np.ascontiguousarray(starts), np.ascontiguousarray(stops)
+        verdict = self.page_verdicts(source)
+        if verdict is None:
             return starts, stops
         room = len(starts) + source.file.page_count
         out_starts, out_stops = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -241,27 +252,21 @@ class Selection:
         for lane in self.lanes():
             starts, stops = self.runs(lane)
             self.count_runs(len(lane.device) if self._takes_all(lane) else int(np.count_nonzero(stops > starts)))
-            if isinstance(lane, FileLane):
-                source = self.sources[lane.files[0]]
-                yield from self._file_row_sets(source, starts[:, 0], stops[:, 0])
-            else:
-                yield from self.lane_row_sets(lane, starts, stops)
+            yield from self.rows_of_runs(lane, starts, stops)
         self.completed = True
 
-    def _file_row_sets(self, source: FileSource, starts: IntArray, stops: IntArray) -> Iterator[FileRows]:
-        some = starts < stops
-        starts, stops = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
-        starts, stops = self.clip(source, starts, stops, self.page_verdicts(source))
-        for first, last in slices(starts, stops, BATCH_ROWS):
-            yield FileRows(source, first, last)
-
-    def lane_row_sets(self, lane: Lane, starts: IntArray, stops: IntArray, rows_max: int = BATCH_ROWS) -> Iterator[RowSet]:
-        """Row sets of whole runs, given as (n, files) ranges: as many as fit into ``rows_max`` rows, at least one."""
+    def rows_of_runs(self, lane: Lane, starts: IntArray, stops: IntArray) -> Iterator[RowSet]:
+        """Row sets of runs, given as (n, files) ranges in ascending order: merged runs are never parted, rows of a file may be."""
+        if isinstance(lane, FileLane):
+            source = self.sources[lane.files[0]]
+            for first, last in slices(*self.clip(source, starts[:, 0], stops[:, 0]), self.batch_rows):
+                yield FileRows(source, first, last)
+            return
         ends = np.cumsum((stops - starts).sum(axis=1))
         at = 0
         while at < len(ends):
             before = ends[at - 1] if at else 0
-            until = max(at + 1, int(np.searchsorted(ends, before + rows_max, "right")))
+            until = max(at + 1, int(np.searchsorted(ends, before + self.batch_rows, "right")))
             rows = lane.rows(self.sources, starts[at:until], stops[at:until])
             if rows.count:
                 yield rows
@@ -270,6 +275,10 @@ class Selection:
 
 def slices(starts: IntArray, stops: IntArray, rows_max: int) -> Iterator[tuple[IntArray, IntArray]]:
     """Cut ranges into consecutive groups of at most ``rows_max`` rows, long ranges at multiples of it."""
+    if int((stops - starts).sum()) <= rows_max:
+        if len(starts):
+            yield starts, stops
+        return
     room = len(starts) + int((stops - starts).sum()) // rows_max + len(starts) * 2
     pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     count = ranges.split_by_page(starts, stops, rows_max, *pieces)

@@ -50,5 +50,5 @@ def _page_scan(selection: Selection, candidates: Candidates, intake: Intake) -> 
         intake.take(row_sets, queue)
     for lane in lanes:
         if not isinstance(lane, FileLane):
-            for rows in selection.lane_row_sets(lane, *selection.runs(lane)):
+            for rows in selection.rows_of_runs(lane, *selection.runs(lane)):
                 intake.take([rows], queue)
