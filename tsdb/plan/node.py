@@ -34,7 +34,7 @@ class TableScan:
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """The first ``limit`` rows after ``offset`` in the total order of ``keys``, then of storage: tags ascending, time, sequence number.
+    """The first ``limit`` rows after ``offset`` by ``keys``; ties in the order of storage: tags ascending, time, sequence number.
 
     ``topk_id`` is set by the rule ``topk_runtime_filter`` and makes this TopK publish its threshold to the scan with the same id.
     """

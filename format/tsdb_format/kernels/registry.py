@@ -8,7 +8,7 @@ Signatures name widths and directions::
 
     @kernel("(u8[in], i64[in], i64, f64[out]) -> i64")
 
-``T[in]`` is a C-contiguous 1-d array that is only read (read-only and writable arrays are both accepted), ``T[out]`` one that is
+``T[in]`` is a C-contiguous 1-d array that is only read (read-only and writable arrays are accepted), ``T[out]`` one that is
 written, ``T[in,2]`` / ``T[out,2]`` the 2-d forms; a bare ``T`` is a scalar. Widths: b1 (bool), u8 u16 u32 u64 i8 i16 i32 i64 f32 f64.
 A kernel may call other kernels of the same package: they share one source fingerprint, which guards both the extension and the
 on-disk cache (numba alone would miss a change in a callee's file).
@@ -55,6 +55,7 @@ class Kernel:
         self._jitted: dict[bool, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
+        """Run the kernel."""
         return self._run(*args)
 
     def _first_call(self, *args: Any) -> Any:
@@ -94,7 +95,9 @@ class Kernel:
         source = self.py_func
         names = set(_global_names(source.__code__))
         replaced = {
-            name: value.jit(cache=cache) for name, value in source.__globals__.items() if name in names and isinstance(value, Kernel)
+            name: value.jit(cache=cache)
+            for name, value in source.__globals__.items()
+            if name in names and isinstance(value, Kernel)
         }
         if not replaced:
             return source
