@@ -36,7 +36,7 @@ class Oracles:
             if len(self.held) >= _HELD:
                 self.held.pop(next(iter(self.held))).close()
             self.made += 1
-            found = self.held[seed] = Oracle(self.folder / f"{seed}-{self.made}", random_tables(seed))
+            found = self.held[seed] = Oracle.build(self.folder / f"{seed}-{self.made}", random_tables(seed))
         return found
 
 

@@ -51,7 +51,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
         TableCase("u", FLEET, [fleet(40, 20, stagger=3), fleet(5, 20, start=400)]),
         TableCase("d", FLEET, [hosts]),
     ]
-    made = Oracle(tmp_path_factory.mktemp("case"), tables)
+    made = Oracle.build(tmp_path_factory.mktemp("case"), tables)
     yield made
     made.close()
 
@@ -59,7 +59,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     """Tables of every type, one of which appends."""
-    made = Oracle(tmp_path_factory.mktemp("mixed"), random_tables(5))
+    made = Oracle.build(tmp_path_factory.mktemp("mixed"), random_tables(5))
     yield made
     made.close()
 
@@ -230,7 +230,7 @@ def test_the_ends_of_int64_and_of_floats(tmp_path: Path) -> None:
         for i, at in enumerate(ends)
         for j, host in enumerate((None, "", "null", "a"))
     ]
-    oracle = Oracle(tmp_path, [TableCase("t", FLEET, [rows[::2], rows[1::2], rows[:4]])])
+    oracle = Oracle.build(tmp_path, [TableCase("t", FLEET, [rows[::2], rows[1::2], rows[:4]])])
     for column in ("time", "usage", "count"):
         for direction in ("ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS FIRST"):
             for limit in (1, 2, 5, 28, 100):
@@ -272,7 +272,7 @@ def test_equal_instants_are_ordered_by_tags(oracle: Oracle) -> None:
 def test_a_lagging_device_in_the_newest_file(tmp_path: Path) -> None:
     """Files are ordered in time per device, not among each other: no file may be cut because an earlier one was."""
     lagging = [{"time": (EPOCH_S - 9_000 + at) * NS, "host": "zz", "usage": 1.0, "count": at} for at in range(50)]
-    oracle = Oracle(
+    oracle = Oracle.build(
         tmp_path, [TableCase("t", FLEET, [fleet(10, 10, start=10_000), [*lagging, *fleet(2, 3, start=5_000)], fleet(1, 2)])]
     )
     for limit in (1, 9, 60, 120, 400):
@@ -288,7 +288,7 @@ def test_old_versions_prove_nothing(tmp_path: Path) -> None:
         for at in range(64)
     ]
     new = [{"time": (EPOCH_S + 7) * NS, "host": "h", "usage": 1.0}, {"time": (EPOCH_S + 9) * NS, "host": "h", "note": "new"}]
-    oracle = Oracle(tmp_path, [TableCase("t", FLEET, [old, new])])
+    oracle = Oracle.build(tmp_path, [TableCase("t", FLEET, [old, new])])
     for where in (
         "",
         " WHERE usage < 2",
@@ -309,7 +309,7 @@ def test_pages_of_only_nulls_some_nulls_and_none(tmp_path: Path) -> None:
         {"time": (EPOCH_S + at) * NS, "host": "h", "usage": v, "note": None if v is None else f"{v:06}"}
         for at, v in enumerate(values)
     ]
-    oracle = Oracle(tmp_path, [TableCase("t", FLEET, [rows])])
+    oracle = Oracle.build(tmp_path, [TableCase("t", FLEET, [rows])])
     for column in ("usage", "note"):
         for direction in ("ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS FIRST"):
             for limit in (1, 5, 40):

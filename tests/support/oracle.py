@@ -81,29 +81,34 @@ class Answer:
 
 
 class Oracle:
-    """Tables in one database per page size, and in DuckDB."""
+    """Databases that hold the same tables, by rows per page, and DuckDB with the rows that readers should see."""
 
-    def __init__(self, folder: Path, tables: Iterable[TableCase], pages: Sequence[int] = PAGES) -> None:
+    def __init__(
+        self, tables: Iterable[TableCase], duck: duckdb.DuckDBPyConnection, databases: Mapping[int, tsdb.Database]
+    ) -> None:
         self.tables = {table.name: table for table in tables}
-        self.duck = duckdb.connect()
-        self.duck.execute("SET TimeZone = 'UTC'")
-        for table in self.tables.values():
-            names = ", ".join(f'"{c.name}" {duckdb_name(c.type)}' for c in table.schema)
-            self.duck.execute(f"CREATE TABLE {table.name} ({names})")
-            rows = arrow_table(table.schema, table.visible())
-            self.duck.register("given", rows)
-            self.duck.execute(f"INSERT INTO {table.name} SELECT * FROM given")
-            self.duck.unregister("given")
-        self.databases = {size: self._open(folder / str(size), size) for size in pages}
+        self.duck = duck
+        self.databases = databases
 
-    def _open(self, folder: Path, rows_per_page: int) -> tsdb.Database:
-        database = tsdb.open(folder)
-        for table in self.tables.values():
-            database.sql(table.create_sql(rows_per_page))
-            for commit in table.commits:
-                if commit:
-                    database.write(table.name, arrow_table(table.schema, commit, only_given=True))
-        return database
+    @classmethod
+    def build(cls, folder: Path, tables: Sequence[TableCase], pages: Sequence[int] = PAGES) -> Oracle:
+        """Write the tables to a database per page size, and to DuckDB."""
+        duck = duckdb.connect()
+        duck.execute("SET TimeZone = 'UTC'")
+        for table in tables:
+            names = ", ".join(f'"{c.name}" {duckdb_name(c.type)}' for c in table.schema)
+            duck.execute(f"CREATE TABLE {table.name} ({names})")
+            duck.register("given", arrow_table(table.schema, table.visible()))
+            duck.execute(f"INSERT INTO {table.name} SELECT * FROM given")
+            duck.unregister("given")
+        databases = {size: tsdb.open(folder / str(size)) for size in pages}
+        for size, database in databases.items():
+            for table in tables:
+                database.sql(table.create_sql(size))
+                for commit in table.commits:
+                    if commit:
+                        database.write(table.name, arrow_table(table.schema, commit, only_given=True))
+        return cls(tables, duck, databases)
 
     def close(self) -> None:
         """Close everything."""
