@@ -39,8 +39,8 @@ format: .venv/installed-dev ## apply ruff's fixes and formatting
 bench: .venv/installed-dev .venv/kernels ## micro-benchmarks of the kernels, scans and TopK
 	@$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds --benchmark-sort=name
 
-peers: .venv/installed .venv/kernels ## the same questions on tsdb and DuckDB, as ratios (FLEET=A|B|C ROWS=10000000 ARGS=--aligned)
-	@$(BIN)/python -m benchmarks.peers --fleet $(or $(FLEET),A) --rows $(or $(ROWS),10000000) $(ARGS)
+peers: .venv/installed .venv/kernels ## the same questions on tsdb and DuckDB, as ratios (FLEETS='A C C-aligned' ROWS=10000000)
+	@$(BIN)/python -m benchmarks.peers $(addprefix --fleet ,$(or $(FLEETS),A)) --rows $(or $(ROWS),10000000) $(ARGS)
 
 warm: .venv/installed ## compile all kernels, ahead of time where there is a C compiler
 	@$(BIN)/tsdb warm --ahead-of-time
