@@ -14,17 +14,8 @@ from numpy.typing import NDArray
 from support.page_case import DOUBLES, INTEGERS, MODES, run
 from tsdb_format.kernels import block_encode
 from tsdb_format.kernels.bitpack import packed_words
-from tsdb_format.kernels.block import (
-    DOUBLE,
-    FLOAT,
-    HELD,
-    INTEGER,
-    MALFORMED,
-    NO_DECIMALS,
-    POWERS,
-    SCRATCH,
-    decode_block,
-)
+from tsdb_format.kernels.block import NO_DECIMALS, POWERS, decode_rows
+from tsdb_format.kernels.page import ALP, DOUBLE, FLOAT, HELD, INTEGER, MALFORMED, SCRATCH
 
 Words = NDArray[np.uint64]
 MASK = 2**64 - 1
@@ -79,8 +70,8 @@ def decode(mode: str, page: Words, count: int, kind: int, low: int, high: int) -
     found = []
     for _ in range(2):
         out = np.full(1030, 0xF00D, np.uint64)
-        code = run(decode_block, mode)(
-            page, 0, len(page), 0, count, kind, low, high, scratch, out, out.view(np.float64), out.view(np.float32), 3
+        code = run(decode_rows, mode)(
+            page, 0, len(page), ALP, count, kind, low, high, scratch, out, out.view(np.float64), out.view(np.float32), 3
         )  # fmt: skip
         found.append((code, out[3 : 3 + high - low].tolist()))
         assert (out[:3] == 0xF00D).all()

@@ -26,9 +26,9 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         for key, value in list(vars(module).items()):
             if isinstance(value, Kernel):
                 monkeypatch.setattr(module, key, run(value, request.param))
-    text = importlib.import_module("tsdb_format.kernels.text")
+    text = importlib.import_module("tsdb_format.kernels.text")  # which encoding.text calls by module
     for key, value in list(vars(text).items()):
-        if isinstance(value, Kernel):
+        if isinstance(value, Kernel) and value.module == text.__name__:
             monkeypatch.setattr(text, key, run(value, request.param))
     return str(request.param)
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from support.page_case import INTEGERS, MODES, run
 from tsdb_format.kernels import page_encode, rare
-from tsdb_format.kernels.block import MALFORMED
-from tsdb_format.kernels.page import BITMAP, BYTE_SPLIT, PLAIN_4, RLE, UNKNOWN_ENCODING
+from tsdb_format.kernels.page import BITMAP, BYTE_SPLIT, MALFORMED, PLAIN_4, RLE, UNKNOWN_ENCODING
 
 words = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=80).map(lambda values: np.array(values, np.uint64))
 few = st.lists(st.integers(0, 2), min_size=1, max_size=80).map(lambda values: np.array(values, np.uint64))

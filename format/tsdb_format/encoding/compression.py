@@ -11,8 +11,7 @@ from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.chunk import EncodedChunk
 from tsdb_format.encoding.page_set import COMPRESSION_NONE, COMPRESSION_ZSTD, PageSet, Source
 from tsdb_format.errors import Corruption, UnsupportedFormat
-from tsdb_format.kernels.block import SCRATCH
-from tsdb_format.kernels.page import check_page
+from tsdb_format.kernels.page import SCRATCH, check_page
 from tsdb_format.vector import ByteArray, IntArray
 
 _LEVEL = 1

@@ -11,8 +11,7 @@ import numpy as np
 from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, PageSet
 from tsdb_format.errors import Corruption
-from tsdb_format.kernels.block import SCRATCH
-from tsdb_format.kernels.page import check_page
+from tsdb_format.kernels.page import SCRATCH, check_page
 from tsdb_format.vector import Pool
 
 _HEADER_BYTES = 24

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format.errors import Corruption, UnsupportedFormat
-from tsdb_format.kernels import block, page, read
+from tsdb_format.kernels import page, read
 from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import ByteArray, IntArray, Pool
 
@@ -38,17 +38,17 @@ class Encoding(IntEnum):
     PLAIN_4 = 9
 
 
-_KERNEL_KINDS = {Kind.INT32: block.INTEGER_4, Kind.DATE: block.INTEGER_4, Kind.DOUBLE: block.DOUBLE, Kind.FLOAT: block.FLOAT}
+_KERNEL_KINDS = {Kind.INT32: page.INTEGER_4, Kind.DATE: page.INTEGER_4, Kind.DOUBLE: page.DOUBLE, Kind.FLOAT: page.FLOAT}
 _TROUBLE = {
     page.OUT_OF_FILE: "page lies outside the file",
     page.BAD_CHECKSUM: "page checksum does not match",
-    block.MALFORMED: "page body is malformed",
+    page.MALFORMED: "page body is malformed",
 }
 
 
 def kernel_kind(kind: Kind) -> int:
     """What the kernels call a column of that kind: 4-byte integers, doubles and floats have numbers of their own."""
-    return _KERNEL_KINDS.get(kind, block.INTEGER)
+    return _KERNEL_KINDS.get(kind, page.INTEGER)
 
 
 def item_bytes(kind: Kind) -> int:

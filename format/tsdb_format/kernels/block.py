@@ -1,4 +1,6 @@
-"""Decode blocks: up to 1,024 integers as bit-packed residuals of a base, or of the value before; decimals on top for floats.
+"""Decode rows of a page of numbers to 8-byte words: blocks, and constant pages and plain ones of 8-byte values.
+
+A block is up to 1,024 integers as bit-packed residuals of a base, or of the value before; for floats, decimals on top.
 
 A page's values start with a directory of four words a block:
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.kernels.bitpack import unpack
+from tsdb_format.kernels.page import DOUBLE, FOR, HELD, MALFORMED, PLAIN
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
@@ -26,12 +29,6 @@ ZERO, ONE = u(0), u(1)
 NO_DECIMALS = 31
 #: Powers of ten that a double holds exactly.
 POWERS = np.array([float(f"1e{i}") for i in range(23)])
-#: Result code of the decoders for bodies that break the rules.
-MALFORMED = -3
-#: Kinds of column: 8-byte integers, 4-byte integers, doubles, floats.
-INTEGER, INTEGER_4, DOUBLE, FLOAT = 0, 1, 2, 3
-#: Words of the scratch array: a block's integers; which block that is (page, block, from, to); and the state of a checksum.
-SCRATCH, HELD, HASH = 1072, 1024, 1032
 
 
 @kernel("(u64[in], i64, i64, i64, i64, i64, i64, u64[out], i64) -> i64")
@@ -49,56 +46,70 @@ def place(words, at, positions, skip, number, low, high, out, out_at):
 
 
 @kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, u64[out], u64[out], f64[out], f32[out], i64) -> i64")
-def decode_block(words, begin, end, block, count, kind, low, high, scratch, out, doubles, floats, at):
-    """Decode values ``low`` to ``high`` of a block of ``count`` to ``out`` from ``at``. Returns 0 or MALFORMED.
+def decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, out, doubles, floats, at):
+    """Decode rows ``low`` to ``high`` of a page of ``rows`` to ``out`` from ``at``; 0 or MALFORMED.
 
-    ``begin`` and ``end`` bound the page's values in ``words``; the directory is inside. ``doubles`` and ``floats`` are views of
-    ``out``. ``scratch`` keeps the block's integers for the next call.
+    The page's values are the words ``begin`` to ``end``, at least one. ``doubles`` and ``floats`` are views of ``out``. ``scratch``
+    goes from call to call: it keeps the integers of the last block.
     """
-    entry = u(begin + 4 * block)
-    layout = np.int64(words[entry + u(3)])
-    width = (layout >> 27) & 127
-    patches = (layout >> 34) & 2047
-    exceptions = (layout >> 45) & 2047
-    decimals = (layout >> 56) & 31
-    delta = layout >> 61
-    body = begin + (layout & 0x7FFFFFF)
-    patched = body + ((((count + 15) >> 4) * width + 63) >> 6 << 4)
-    excepted = patched + patches
-    positions = excepted + exceptions
-    if layout < 0 or delta > 1 or width > 64 or positions + ((patches + exceptions + 3) >> 2) > end:
+    if encoding < FOR:
+        step = u(encoding == PLAIN)
+        if end - begin < (rows if step else 1):
+            return MALFORMED
+        source = u(begin + low if step else begin)
+        for i in range(u(high - low)):
+            out[u(at) + i] = words[source + i * step]
+        return 0
+    if (rows + 1023) >> 10 > (end - begin) >> 2:
         return MALFORMED
-    if decimals != NO_DECIMALS and (decimals > 22 or kind < DOUBLE):
-        return MALFORMED
-    if scratch[HELD] != u(begin) or scratch[HELD + 1] != u(block) or scratch[HELD + 2] > u(low) or scratch[HELD + 3] < u(high):
-        again = scratch[HELD] == u(begin) and scratch[HELD + 1] == u(block)
-        stop = count if again else high
-        start = 0 if again or delta else low >> 4 << 4
-        unpack(words, body, width, start, stop, scratch)
-        base = words[entry + ONE]
-        scale = words[entry + u(2)]
-        for i in range(u(start), u(stop)):
-            scratch[i] = base + scratch[i] * scale
-        if delta:
-            place(words, patched, positions, 0, patches, 0, count, scratch, 0)
-            value = words[entry]
-            scratch[0] = value
-            for i in range(ONE, u(stop)):
-                value += scratch[i]
-                scratch[i] = value
-        scratch[HELD], scratch[HELD + 1], scratch[HELD + 2], scratch[HELD + 3] = u(begin), u(block), u(start), u(stop)
-    source = u(low)
-    target = u(at)
-    if decimals == NO_DECIMALS:
-        for i in range(u(high - low)):
-            out[target + i] = scratch[source + i]
-    elif kind == DOUBLE:
-        power = POWERS[decimals]
-        for i in range(u(high - low)):
-            doubles[target + i] = np.float64(np.int64(scratch[source + i])) / power
-    else:
-        power = POWERS[decimals]
-        for i in range(u(high - low)):
-            out[target + i] = ZERO
-            floats[(target + i) << ONE] = np.float32(np.float64(np.int64(scratch[source + i])) / power)
-    return place(words, excepted, positions, patches, exceptions, low, high, out, at)
+    while low < high:
+        start = low >> 10 << 10
+        count = rows - start if rows - start < 1024 else 1024
+        stop = high - start if high - start < count else count
+        entry = u(begin + (low >> 10 << 2))
+        layout = np.int64(words[entry + u(3)])
+        width = (layout >> 27) & 127
+        patches = (layout >> 34) & 2047
+        exceptions = (layout >> 45) & 2047
+        decimals = (layout >> 56) & 31
+        delta = layout >> 61
+        body = begin + (layout & 0x7FFFFFF)
+        patched = body + ((((count + 15) >> 4) * width + 63) >> 6 << 4)
+        positions = patched + patches + exceptions
+        if layout < 0 or delta > 1 or width > 64 or positions + ((patches + exceptions + 3) >> 2) > end:
+            return MALFORMED
+        if decimals != NO_DECIMALS and (decimals > 22 or kind < DOUBLE):
+            return MALFORMED
+        source = u(low - start)
+        if scratch[HELD] != entry or scratch[HELD + 1] > source or scratch[HELD + 2] < u(stop):
+            last = count if scratch[HELD] == entry else stop  # a block that is asked for again is decoded whole
+            first = 0 if delta or scratch[HELD] == entry else (low - start) >> 4 << 4
+            unpack(words, body, width, first, last, scratch)
+            base = words[entry + ONE]
+            scale = words[entry + u(2)]
+            for i in range(u(first), u(last)):
+                scratch[i] = base + scratch[i] * scale
+            if delta:
+                place(words, patched, positions, 0, patches, 0, count, scratch, 0)
+                value = words[entry]
+                scratch[0] = value
+                for i in range(ONE, u(last)):
+                    value += scratch[i]
+                    scratch[i] = value
+            scratch[HELD], scratch[HELD + 1], scratch[HELD + 2] = entry, u(first), u(last)
+        target = u(at)
+        number = u(stop) - source
+        if decimals == NO_DECIMALS:
+            for i in range(number):
+                out[target + i] = scratch[source + i]
+        elif kind == DOUBLE:
+            for i in range(number):
+                doubles[target + i] = np.float64(np.int64(scratch[source + i])) / POWERS[decimals]
+        else:
+            for i in range(number):
+                out[target + i] = ZERO
+                floats[(target + i) << ONE] = np.float32(np.float64(np.int64(scratch[source + i])) / POWERS[decimals])
+        place(words, patched + patches, positions, patches, exceptions, low - start, stop, out, at)
+        at += start + stop - low
+        low = start + stop
+    return 0

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.kernels.bitpack import pack
-from tsdb_format.kernels.block import FLOAT, POWERS
+from tsdb_format.kernels.block import POWERS
+from tsdb_format.kernels.page import FLOAT
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
@@ -87,6 +88,26 @@ def common_divisor(values, start, count):
     return divisor if divisor != ZERO else ONE
 
 
+@kernel("(u64[in], u64[in], i64, i64[in], i64, i64, u64[out], i64) -> i64")
+def list_outliers(differences, finals, finals_at, exceptional, listed, patches, out, at):
+    """Write the patches, the exceptions and the positions of both; returns the words.
+
+    Of ``exceptional[:listed]`` the last ``patches`` are the positions of patches.
+    """
+    exceptions = listed - patches
+    for i in range(patches):
+        out[u(at + i)] = differences[exceptional[exceptions + i]]
+    for i in range(exceptions):
+        out[u(at + patches + i)] = finals[u(finals_at + exceptional[i])]
+    for i in range(listed):
+        position = exceptional[exceptions + i] if i < patches else exceptional[i - patches]
+        word = u(at + listed + (i >> 2))
+        if i & 3 == 0:
+            out[word] = ZERO
+        out[word] |= u(position) << u((i & 3) << 4)
+    return listed + ((listed + 3) >> 2)
+
+
 @kernel("(u64[in], i64, i64, i64, i64, u64[in], i64, i64[out], i64, u64[out], u64[out], i64, i64, i64) -> i64")
 def encode_block(values, at, count, delta, decimals, finals, finals_at, exceptional, exceptions, work, out, origin, entry, body):
     """Write the directory entry and the body of ``values[at:at + count]`` to ``out``; returns the words of the body.
@@ -113,13 +134,11 @@ def encode_block(values, at, count, delta, decimals, finals, finals_at, exceptio
     base = low ^ SIGN if count > start else ZERO
     bits = full
     if full > 3 and count > SAMPLES * 2:
-        bits = narrow(work, start, count, base, full, work[1024:1026])
-        base = work[1024]
+        bits, base = narrow(work, start, count, base, full, work[1024:1026]), work[1024]
     patches = 0
     listed = exceptions
     if bits < full:
-        size = ONE << u(bits)
-        low, high = ~ZERO, ZERO
+        low, high, size = ~ZERO, ZERO, ONE << u(bits)
         for i in range(u(start), u(count)):
             x = work[i] - base
             if x < size:
@@ -152,18 +171,7 @@ def encode_block(values, at, count, delta, decimals, finals, finals_at, exceptio
                 residuals[i] = residuals[i] // scale
             width = bit_width(size // scale)
     end = body + pack(residuals, count, width, out, body)
-    for i in range(listed - patches, listed):
-        out[u(end)] = work[exceptional[i]]
-        end += 1
-    for i in range(listed - patches):
-        out[u(end)] = finals[u(finals_at + exceptional[i])]
-        end += 1
-    for i in range(listed):
-        place = exceptional[i + listed - patches] if i < patches else exceptional[i - patches]
-        if i & 3 == 0:
-            out[u(end + (i >> 2))] = ZERO
-        out[u(end + (i >> 2))] |= u(place) << u((i & 3) << 4)
-    end += (listed + 3) >> 2
+    end += list_outliers(work, finals, finals_at, exceptional, listed, patches, out, end)
     out[u(entry)] = values[source] if delta else ZERO
     out[u(entry + 1)] = base
     out[u(entry + 2)] = scale

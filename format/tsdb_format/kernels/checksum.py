@@ -35,29 +35,32 @@ START = np.array([PRIME32_3, PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME32_2, PRIM
 LOW = u(0xFFFFFFFF)
 ZERO, ONE, TWO, EIGHT = u(0), u(1), u(2), u(8)
 HALF, SCRAMBLE_SHIFT, END_SHIFT, END_PRIME = u(32), u(47), u(37), u(0x165667919E3779F9)
-#: Fewest words that the long form takes, and the scratch that ``stored_checksum`` needs.
-WORDS_MIN, STATE = 31, 40
+#: Fewest words that the long form takes, and the length of its state.
+WORDS_MIN, STATE = 31, 8
 
 
 @kernel("(u64[in], i64, i64, u64[out]) -> u64")
-def xxh3(words, at, count, state):
-    """XXH3-64 of the ``count`` ≥ 31 words from ``at``; ``state`` is scratch of eight words."""
+def stored_checksum(words, at, count, state):
+    """Checksum of the stored unit of ``count`` words from ``at``; ``state`` is scratch of eight words."""
     for i in range(EIGHT):
         state[i] = START[i]
-    stripes = (count - 1) >> 3
+    length = u(count)
+    start = u(at)
+    total = count if count > WORDS_MIN else WORDS_MIN
+    stripes = (total - 1) >> 3
     for stripe in range(stripes + 1):
         last = stripe == stripes
-        p = u(at + count - 8 if last else at + 8 * stripe)
+        p = u(total - 8 if last else 8 * stripe)
         s = u(LAST if last else stripe & 15)
         for i in range(EIGHT):
-            word = words[p + i]
+            word = words[start + p + i] if p + i < length else ZERO
             keyed = word ^ SECRET[s + i]
             state[i ^ ONE] += word
             state[i] += (keyed & LOW) * (keyed >> HALF)
         if stripe & 15 == 15 and not last:
             for i in range(EIGHT):
                 state[i] = (state[i] ^ (state[i] >> SCRAMBLE_SHIFT) ^ SECRET[SCRAMBLE + i]) * PRIME32_1
-    h = u(8 * count) * PRIME_1
+    h = u(8 * total) * PRIME_1
     for i in range(ZERO, EIGHT, TWO):
         a = state[i] ^ SECRET[MERGE + i]
         b = state[i + ONE] ^ SECRET[MERGE + i + ONE]
@@ -67,13 +70,3 @@ def xxh3(words, at, count, state):
         h += ((cross << HALF) | (low & LOW)) ^ ((left >> HALF) + (cross >> HALF) + (a >> HALF) * (b >> HALF))
     h = (h ^ (h >> END_SHIFT)) * END_PRIME
     return h ^ (h >> HALF)
-
-
-@kernel("(u64[in], i64, i64, u64[out]) -> u64")
-def stored_checksum(words, at, count, state):
-    """Checksum of the stored unit of ``count`` words from ``at``; ``state`` is scratch of 40 words."""
-    if count >= WORDS_MIN:
-        return xxh3(words, at, count, state)
-    for i in range(WORDS_MIN):
-        state[8 + i] = words[u(at + i)] if i < count else ZERO
-    return xxh3(state, 8, WORDS_MIN, state)

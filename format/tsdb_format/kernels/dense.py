@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.block import MALFORMED, SCRATCH
 from tsdb_format.kernels.checksum import STATE, stored_checksum
-from tsdb_format.kernels.page import BYTE_SPLIT, CONSTANT, PLAIN, UNKNOWN_ENCODING, check_page
+from tsdb_format.kernels.page import BYTE_SPLIT, CONSTANT, MALFORMED, PLAIN, SCRATCH, UNKNOWN_ENCODING, check_page
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64

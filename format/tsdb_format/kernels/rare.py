@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.block import MALFORMED
-from tsdb_format.kernels.page import BITMAP, BYTE_SPLIT, DICTIONARY, PLAIN_4, RLE, UNKNOWN_ENCODING
+from tsdb_format.kernels.page import BITMAP, BYTE_SPLIT, DICTIONARY, MALFORMED, PLAIN_4, RLE, UNKNOWN_ENCODING
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64

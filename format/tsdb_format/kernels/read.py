@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.block import HELD, INTEGER, MALFORMED, SCRATCH
-from tsdb_format.kernels.page import DICTIONARY, check_page, decode_rows
+from tsdb_format.kernels.block import decode_rows
+from tsdb_format.kernels.page import DICTIONARY, HELD, INTEGER, MALFORMED, SCRATCH, check_page
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.block import HELD, INTEGER, MALFORMED, NO_DECIMALS, SCRATCH
+from tsdb_format.kernels.block import NO_DECIMALS, decode_rows
 from tsdb_format.kernels.checksum import STATE, stored_checksum
-from tsdb_format.kernels.page import CONSTANT, DELTA, PLAIN, UNKNOWN_ENCODING, check_page, decode_rows
+from tsdb_format.kernels.page import CONSTANT, DELTA, HELD, INTEGER, MALFORMED, PLAIN, SCRATCH, UNKNOWN_ENCODING, check_page
 from tsdb_format.kernels.page_encode import write_blocks
 from tsdb_format.kernels.registry import kernel
 
