@@ -508,3 +508,29 @@ def test_expired_rows_are_no_witnesses(tmp_path: Path) -> None:
 )
 def test_stars_never_show_the_sequence_number(mixed: Oracle, items: str) -> None:
     mixed.check(Question(f"SELECT {items} FROM s ORDER BY odd + 1 /*ties s*/", ordered=True))
+
+
+def test_attributes_belong_to_devices(tmp_path: Path) -> None:
+    """One value per device, also for rows written before it, and NULL before anything set it."""
+    schema = make_schema(
+        ("time", TIMESTAMP_NS, Role.TIME), ("host", STRING, Role.TAG), ("site", STRING, Role.ATTRIBUTE), ("rank", INT64, Role.ATTRIBUTE),
+        ("usage", DOUBLE, Role.FIELD),
+    )  # fmt: skip
+    first = [{"time": (EPOCH_S + at) * NS, "host": host, "usage": float(at)} for host in "abc" for at in range(9)]
+    second = [
+        {"time": (EPOCH_S + 20) * NS, "host": host, "site": site} for host, site in (("a", "north"), ("b", None), ("d", "south"))
+    ]
+    third = [{"time": (EPOCH_S + 21) * NS, "host": host, "site": site, "rank": 3} for host, site in (("a", "east"), ("c", "east"))]
+    for commits in ([first], [first, second], [first, second, third], [third, first]):
+        oracle = Oracle.build(tmp_path / str(sum(map(len, commits)) + len(commits[0])), [TableCase("t", schema, commits)])
+        for where in (
+            "",
+            " WHERE site IS NULL",
+            " WHERE site >= 'e'",
+            " WHERE rank = 3 AND usage > 2",
+            " WHERE NOT site LIKE 'e%'",
+        ):
+            for order in ("time DESC", "site DESC", "site NULLS FIRST, usage DESC", "rank, time", "usage, site"):
+                oracle.check(Question(f"SELECT * FROM t{where} ORDER BY {order} /*ties t*/ LIMIT 7", ordered=True))
+            oracle.check(Question(f"SELECT site, rank, count(*) FROM t{where} GROUP BY ALL"))
+        oracle.close()

@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 import tsdb
-from support.snapshots import Row, overlay
+from support.snapshots import Row, overlay, tag_order
 from tsdb.exec.arrow import arrow_type
 from tsdb.plan.schema import duckdb_name
 from tsdb_format.schema import SEQUENCE_NAME, Schema
@@ -52,7 +52,13 @@ class TableCase:
     def visible(self) -> list[Row]:
         """The rows as a reader sees them; those of an appending table in the order of arrival."""
         written = [{**row, SEQUENCE_NAME: number} for number, commit in enumerate(self.commits, 1) for row in commit]
-        return overlay(self.schema, written, "table") if self.mode == "table" else written
+        rows = overlay(self.schema, written, "table") if self.mode == "table" else written
+        names = [column.name for column in self.schema if column.role is Role.ATTRIBUTE]
+        device = tag_order(self.schema)
+        newest: dict[Any, Row] = {}
+        for row in written:
+            newest.setdefault(device(row), {}).update({name: row[name] for name in names if row.get(name) is not None})
+        return [{**row, **dict.fromkeys(names), **newest[device(row)]} for row in rows]
 
     def create_sql(self, rows_per_page: int) -> str:
         """The CREATE TABLE statement."""

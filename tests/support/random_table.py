@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from support.oracle import TableCase, nan_with
-from support.snapshots import Row, make_schema
+from support.snapshots import Row, make_schema, tag_order
 from tsdb_format.schema import Schema
 from tsdb_format.types import (
     BLOB,
@@ -57,14 +57,22 @@ RAWS = (None, b"", b"\x00", b"\xff\x00", b"abc", b"abd")
 VECTORS = (None, [0.0, 1.0], [0.0, 1.5], [-1.0, 2.0], [math.inf, 0.0])
 
 
-def schema_of(time: ColumnType, seen: ColumnType) -> Schema:
+#: Which columns name a device, and which are one value per device; all others are fields. Queries mean the same whichever it is.
+ROLES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("host", "slot"), ()), (("host", "slot"), ()), ((), ()), (("host", "count", "up"), ()),
+    (("host",), ("note", "level", "slot")), (("note", "slot", "host"), ("usage", "day", "seen", "up", "raw")),
+)  # fmt: skip
+
+
+def schema_of(time: ColumnType, seen: ColumnType, tags: tuple[str, ...], attributes: tuple[str, ...]) -> Schema:
     """A table with a column of every type."""
-    return make_schema(
-        ("time", time, Role.TIME), ("host", STRING, Role.TAG), ("slot", INT32, Role.TAG), ("usage", DOUBLE, Role.FIELD),
-        ("odd", DOUBLE, Role.FIELD), ("small", FLOAT, Role.FIELD), ("count", INT64, Role.FIELD), ("level", INT32, Role.FIELD),
-        ("note", STRING, Role.FIELD), ("up", BOOLEAN, Role.FIELD), ("day", DATE, Role.FIELD), ("seen", seen, Role.FIELD),
-        ("raw", BLOB, Role.FIELD), ("vec", ColumnType(Kind.VECTOR, 2), Role.FIELD),
-    )  # fmt: skip
+    kinds = {
+        "host": STRING, "slot": INT32, "usage": DOUBLE, "odd": DOUBLE, "small": FLOAT, "count": INT64, "level": INT32, "note": STRING,
+        "up": BOOLEAN, "day": DATE, "seen": seen, "raw": BLOB, "vec": ColumnType(Kind.VECTOR, 2),
+    }  # fmt: skip
+    roles = {**dict.fromkeys(tags, Role.TAG), **dict.fromkeys(attributes, Role.ATTRIBUTE)}
+    others = ((name, kind, roles.get(name, Role.FIELD)) for name, kind in kinds.items())
+    return make_schema(("time", time, Role.TIME), *others)
 
 
 def ticks(seconds: float, kind: ColumnType) -> int:
@@ -77,18 +85,11 @@ def random_tables(seed: int) -> tuple[TableCase, ...]:
     """Three tables: ``t`` with overlaid rows, ``s`` that appends, ``d`` small, for joins. ``seed % 4`` is the unit of time."""
     random = Random(seed)
     time, seen = TIME_TYPES[seed % 4], TIME_TYPES[random.randrange(4)]
-    schema = schema_of(time, seen)
-    extremes = seed % 3 == 0
-    big = seed % 5 == 4
+    schema = schema_of(time, seen, *random.choice(ROLES))
+    extremes, big = has_extremes(seed), seed % 5 == 4
+    options = random.choice(["", "", ", file_rows = 20"] if extremes or big else ["", ", file_rows = 20", ", partition = '10s'"])
     commits = _commits(random, schema, extremes, 5_000 if big else random.choice([12, 40, 150]), 2 if big else 5)
-    appended = _commits(random, schema, extremes, 60, 3)
-    for commit in appended:  # one commit's rows of equal tags and time have no order that SQL could ask for
-        seen_keys = set()
-        for row in list(commit):
-            key = (row["time"], row["host"], row["slot"])
-            if key in seen_keys:
-                commit.remove(row)
-            seen_keys.add(key)
+    appended = [_distinct(schema, commit) for commit in _commits(random, schema, extremes, 60, 3)]
     dimension = make_schema(
         ("time", time, Role.TIME), ("host", STRING, Role.TAG), ("region", STRING, Role.FIELD), ("weight", INT64, Role.FIELD)
     )
@@ -98,15 +99,21 @@ def random_tables(seed: int) -> tuple[TableCase, ...]:
         for step in (0, 3)
     ]
     return (
-        TableCase("t", schema, commits),
-        TableCase("s", schema, appended, mode="append"),
+        TableCase("t", schema, commits, options=options),
+        TableCase("s", schema, appended, mode="append", options=options),
         TableCase("d", dimension, [rows, rows[:4]]),
-    )  # fmt: skip
+    )
 
 
 def has_extremes(seed: int) -> bool:
     """Whether the times of ``random_tables(seed)`` reach the ends of int64, where arithmetic on them fails."""
     return seed % 3 == 0
+
+
+def _distinct(schema: Schema, rows: list[Row]) -> list[Row]:
+    """One row per tags and time: what one commit appends to one instant has no order that SQL could ask for."""
+    device = tag_order(schema)
+    return list({(device(row), row["time"]): row for row in rows}.values())
 
 
 def _commits(random: Random, schema: Schema, extremes: bool, rows: int, count: int) -> list[list[Row]]:
@@ -119,27 +126,20 @@ def _commit(random: Random, schema: Schema, extremes: bool, rows: int) -> list[R
     hosts = random.sample(HOSTS, random.randrange(1, len(HOSTS)))
     span = random.choice([3, 20, rows // 3 + 1])
     step = random.choice([1, 0.25, 0.001]) if time.units_per_second > 1 else 1
-    fields = [c.name for c in schema if c.role is Role.FIELD]
-    given = set(fields if random.random() < 0.7 else random.sample(fields, 5))
+    others = [c.name for c in schema if c.role in (Role.FIELD, Role.ATTRIBUTE)]
+    given = {tag.name for tag in schema.tags} | set(others if random.random() < 0.7 else random.sample(others, 5))
     made = []
     for _ in range(rows):
         at = ticks(random.randrange(-3, span) * step, time)
         if extremes and random.random() < 0.05:
             at = random.choice([INT64_MIN + 1, INT64_MIN + 2, INT64_MAX, INT64_MAX - 1, 0, -1])
         values: dict[str, Any] = {
-            "usage": random.choice(USAGES), "odd": random.choice(ODDS), "small": random.choice(SMALLS),
+            "host": random.choice(hosts), "slot": random.choice((None, 0, 1, 2)), "usage": random.choice(USAGES),
+            "odd": random.choice(ODDS), "small": random.choice(SMALLS),
             "count": random.choice(COUNTS), "level": random.choice(LEVELS), "note": random.choice(NOTES),
             "up": random.choice((None, True, False)), "day": random.choice(DAYS),
             "seen": random.choice((None, 0, ticks(1.5, seen), ticks(2, seen), ticks(3.75, seen))),
             "raw": random.choice(RAWS), "vec": random.choice(VECTORS),
         }  # fmt: skip
-        slot = random.choice((None, 0, 1, 2))
-        made.append(
-            {
-                "time": at,
-                "host": random.choice(hosts),
-                "slot": slot,
-                **{name: value for name, value in values.items() if name in given},
-            }
-        )
+        made.append({"time": at, **{name: value for name, value in values.items() if name in given}})
     return made

@@ -74,6 +74,11 @@ class DeviceTable:
         numbers[numbers >= self.count] = -1
         return numbers
 
+    def values(self, name: str) -> Vector:
+        """A tag or attribute, one value per device; all NULL where the attribute was never set."""
+        found = self.tags.get(name, self.attributes.get(name))
+        return null_vector(self.schema.column(name), self.count) if found is None else found
+
     def with_attributes(self, numbers: Int32Array, values: Mapping[str, Vector]) -> DeviceTable:
         """The table after rows set attributes: per device and attribute the last value that is not NULL stays."""
         attributes = dict(self.attributes)

@@ -71,7 +71,7 @@ def device_ranks(devices: DeviceTable, name: str) -> IntArray:
     """Per device the rank of a tag's or attribute's value among the distinct ones, -1 for NULL. Found once per device table."""
     held = _DEVICE_RANKS.setdefault(devices, {})
     if name not in held:
-        vector = devices.tags[name] if name in devices.tags else devices.attributes[name]
+        vector = devices.values(name)
         if vector.pool is not None:
             strings = np.empty(len(vector.pool), object)
             strings[:] = vector.pool.tolist()

@@ -212,6 +212,4 @@ def coalesce(positions: IntArray) -> tuple[IntArray, IntArray]:
 
 def device_values(devices: DeviceTable, column: Column, numbers: NDArray[np.int32]) -> Vector:
     """The tag or attribute values of devices."""
-    held = devices.tags if column.role is Role.TAG else devices.attributes
-    found: Vector = held[column.name]
-    return found.take(numbers)
+    return devices.values(column.name).take(numbers)

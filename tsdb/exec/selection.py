@@ -113,10 +113,9 @@ class Selection:
         key = tuple(self._tag_conjuncts)
         mask = decisions.get(key)
         if mask is None:
-            held = {**devices.tags, **devices.attributes}
             mask = np.ones(devices.count, np.bool_)
             for part in self._tag_conjuncts:
-                mask &= evaluate(part, held.__getitem__, devices.count)
+                mask &= evaluate(part, devices.values, devices.count)
             decisions[key] = mask
             while len(decisions) > _DECISIONS_MAX:
                 decisions.popitem(last=False)
