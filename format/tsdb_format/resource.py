@@ -124,11 +124,12 @@ class Resource:
 
     def _load(self, name: str, dtype: str) -> NDArray[Any] | None:
         """A section of the sidecar, or None where it cannot be used."""
-        if self._container is None:
+        container = self._container  # looked at once: another thread may give it up
+        if container is None:
             return None
         count = self._file.device_count
         try:
-            found = self._container.array(name, dtype)
+            found = container.array(name, dtype)
         except Corruption as error:
             self.reason = str(error)
             return None

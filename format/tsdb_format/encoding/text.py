@@ -14,7 +14,7 @@ from tsdb_format.encoding.read import read_numbers
 from tsdb_format.errors import InvalidInput
 from tsdb_format.kernels import text as kernels
 from tsdb_format.types import Kind
-from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat
+from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat_pools
 
 _NO_BOOLS = np.empty(0, np.bool_)
 _NO_DOUBLES = np.empty(0, np.float64)
@@ -126,16 +126,15 @@ def read_text(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
 
 def _read_codes(pages: PageSet, starts: IntArray, stops: IntArray, touched: IntArray) -> Vector:
     key = touched.tobytes()
-    if pages.joined_pool is None or pages.joined_pool[0] != key:
-        from tsdb_format.vector import concat_pools
-
+    held = pages.joined_pool  # looked at once: another thread may put its own in place
+    if held is None or held[0] != key:
         pools = [read_dictionary(pages, chunk) for chunk in touched.tolist()]
         pool, shifts = (pools[0], np.zeros(1, np.int64)) if len(pools) == 1 else concat_pools(pools)
         tables = np.zeros((2, len(pages.dict_bytes)), np.int64)
         tables[0, touched] = [len(each) for each in pools]
         tables[1, touched] = shifts
-        pages.joined_pool = key, pool, tables
-    _, pool, tables = pages.joined_pool
+        held = pages.joined_pool = key, pool, tables
+    _, pool, tables = held
     words, validity = read_numbers(pages, starts, stops, tables[0], tables[1])
     return Vector(pages.type, words.astype(np.int32), validity, pool)
 
