@@ -173,26 +173,23 @@ class Session:
 
         prepared = self._prepare(statement.query, parameters, settings, snapshot)
         plan, stats, more = prepared.bound.plan, None, {}
+        tables = {table.name: table for table in prepared.tables}
         settings = settings.changed(statement.query.settings)
+        source = _source(prepared, snapshot, settings)  # also raises what the query would raise
         if statement.analyze:
             started = time.perf_counter()
-            source = _source(prepared, snapshot, settings)
-            more = {"rows": sum(len(part) for part in source.rows(65_536))}
+            more["rows"] = sum(len(part) for part in source.rows(65_536))
             source.settle()
             if statement.timings:
-                more["milliseconds"] = round((time.perf_counter() - started) * 1e3, 3)  # type: ignore[assignment]
+                more["microseconds"] = round((time.perf_counter() - started) * 1e6)
             stats = source.context.stats
-            source.close()
+        source.close()
         if statement.form == "json":
-            return _listing(("plan",), (STRING,), [(explain.json_text(plan, stats, more),)])
+            return _listing(("plan",), (STRING,), [(explain.json_text(plan, tables, stats, more),)])
+        lines = explain.lines(plan, tables, stats)
         if statement.rules:
-            lines = [
-                line
-                for name, step in optimizer.trace(prepared.bound.naive, settings)
-                for line in (f"-- {name}", *explain.lines(step))
-            ]
-        else:
-            lines = explain.lines(plan, stats)
+            steps = optimizer.trace(prepared.bound.naive, settings)
+            lines = [line for name, step in steps for line in (f"-- {name}", *explain.lines(step, tables))]
         lines += [f"{name}={value}" for name, value in more.items()]
         return _listing(("plan",), (STRING,), [(line,) for line in lines])
 

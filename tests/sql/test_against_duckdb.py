@@ -25,7 +25,7 @@ def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def _agree(twin: Twin, sql: str) -> None:
-    """Equal rows in order, or an error from both. Which rows an error comes from depends on what runs first: one side may miss it."""
+    """Equal rows in order, or an error from both. Which row an error comes from depends on what runs first: one may miss it."""
     params = [5] if "$1" in sql else None
     try:
         wanted = twin.duck_rows(sql, params)
@@ -38,7 +38,8 @@ def _agree(twin: Twin, sql: str) -> None:
     try:
         found = twin.rows(sql, params)
     except tsdb.Error as error:
-        assert "Conversion Error" in str(error), f"{sql}: {error}"
+        if "Conversion Error" not in str(error):
+            raise
         return
     assert found == wanted, f"{sql}\n{twin.plan(sql, params)}"
 
@@ -64,13 +65,17 @@ def test_selects(twin: Twin, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "time >= '2024-01-01' AND time < '2024-01-02'", "host = 'a'", "host IN ('a', 'b', NULL)", "NOT (i BETWEEN 1 AND 5)", "i < 1.5",
+        "time >= '2024-01-01' AND time < '2024-01-02'", "host = 'a'", "host IN ('a', 'b', NULL)", "NOT (i BETWEEN 1 AND 5)",
+        "i < 1.5",
         "l > 9007199254740992.0", "l <= 9007199254740993e0", "d = 0.1", "f = 0.1", "f < 0.1::DOUBLE", "i = NULL", "s LIKE 'a%'",
-        "s NOT LIKE '_'", "b", "NOT b", "b IS NOT TRUE", "i IS DISTINCT FROM 5", "i IS NOT DISTINCT FROM NULL", "dt < DATE '2024-01-01' + 30",
+        "s NOT LIKE '_'", "b", "NOT b", "b IS NOT TRUE", "i IS DISTINCT FROM 5", "i IS NOT DISTINCT FROM NULL",
+        "dt < DATE '2024-01-01' + 30",
         "tu >= TIMESTAMP '2024-01-01' - INTERVAL 1 MONTH", "ts < '2024-01-01 00:00:00.5'", "tm = '2024-01-01 00:00:00.123'",
-        "time > now() - INTERVAL '1 hour'", "time < now()", "tu <= current_timestamp", "dt <= current_date", "5 > i", "l < 99999999999999999999",
+        "time > now() - INTERVAL '1 hour'", "time < now()", "tu <= current_timestamp", "dt <= current_date", "5 > i",
+        "l < 99999999999999999999",
         "l = -9223372036854775808", "time > date_trunc('year', TIMESTAMP '2024-05-01')", "d > 0.9 * 100", "i = '5'", "d < '1.5'",
-        "t.host = 'a'", '"HOST" = \'a\'', "time >= '2024-01-01 00:00:00+00'", "time > '2024-01-01 00:00:00+02'", "time > '2024-1-1'",
+        "t.host = 'a'", '"HOST" = \'a\'', "time >= '2024-01-01 00:00:00+00'", "time > '2024-01-01 00:00:00+02'",
+        "time > '2024-1-1'",
         "blob = 'x'::BLOB OR true", "1 = 1", "i IN (1, 2.0, 3)",
     ],
 )  # fmt: skip
@@ -87,9 +92,12 @@ def test_conditions_that_a_scan_evaluates(twin: Twin, text: str) -> None:
     [
         ("time > ?", "2024-01-01"), ("time > ?", datetime.datetime(2024, 1, 1)), ("time >= ?", datetime.date(2024, 1, 1)),
         ("tu = ?", datetime.datetime(2024, 1, 1, 0, 0, 0, 123456)), ("tu > ?", datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)),
-        ("dt = ?", datetime.date(2024, 1, 1)), ("dt < ?", datetime.datetime(2024, 1, 1, 5)), ("i > ?", 1), ("i > ?", 1.5), ("i = ?", True),
-        ("l = ?", 2**53 + 1), ("l < ?", float(2**53)), ("l < ?", 2**62), ("i = ?", decimal.Decimal("5.0")), ("d = ?", decimal.Decimal("0.1")),
-        ("d > ?", float("nan")), ("d <= ?", float("inf")), ("f = ?", 0.1), ("f = ?", 1.5), ("s = ?", "a"), ("s LIKE ?", "a%"), ("host = ?", None),
+        ("dt = ?", datetime.date(2024, 1, 1)), ("dt < ?", datetime.datetime(2024, 1, 1, 5)), ("i > ?", 1), ("i > ?", 1.5),
+        ("i = ?", True),
+        ("l = ?", 2**53 + 1), ("l < ?", float(2**53)), ("l < ?", 2**62), ("i = ?", decimal.Decimal("5.0")), ("d = ?",
+        decimal.Decimal("0.1")),
+        ("d > ?", float("nan")), ("d <= ?", float("inf")), ("f = ?", 0.1), ("f = ?", 1.5), ("s = ?", "a"), ("s LIKE ?", "a%"),
+        ("host = ?", None),
         ("b = ?", False), ("blob = ?", b"x"), ("i IN (?, 1)", 5), ("i = ?", "5"), ("time BETWEEN ? AND '2024-01-02'", "2024-01-01"),
     ],
 )  # fmt: skip
@@ -128,7 +136,8 @@ def test_a_moment_with_zone_compares_with_nanoseconds(twin: Twin) -> None:
     ("sql", "params"),
     [
         ("SELECT ?", None), ("SELECT ?", []), ("SELECT id FROM t", [1]), ("SELECT ?, $1", [1]), ("SELECT $a", {"b": 1}),
-        ("SELECT id FROM t WHERE i = $2", [1]), ("SELECT $a", {"a": 1, "b": 2}), ("SHOW TABLES", [1]), ("SELECT ?", "x"), ("SELECT ?", 5),
+        ("SELECT id FROM t WHERE i = $2", [1]), ("SELECT $a", {"a": 1, "b": 2}), ("SHOW TABLES", [1]), ("SELECT ?", "x"),
+        ("SELECT ?", 5),
     ],
 )  # fmt: skip
 def test_parameters_that_do_not_fit(twin: Twin, sql: str, params: object) -> None:
@@ -137,9 +146,10 @@ def test_parameters_that_do_not_fit(twin: Twin, sql: str, params: object) -> Non
 
 
 QUERIES = [
-    "SELECT host, count(*), max(d), min(time) FROM t WHERE i > 0 GROUP BY host ORDER BY 1",
-    "SELECT count(*) FROM t", "SELECT count(*), count(i), sum(l::HUGEINT) FROM t WHERE b", "SELECT DISTINCT host FROM t ORDER BY host",
-    "SELECT DISTINCT ON (host) host, id FROM t ORDER BY host, id", "SELECT * FROM t WHERE false", "SELECT 1", "SELECT 1 FROM t WHERE id < 3",
+    "SELECT host, count(*), max(d), min(time) FROM t WHERE i > 0 GROUP BY host ORDER BY 1", "SELECT count(*) FROM t",
+    "SELECT count(*), count(i), sum(l::HUGEINT) FROM t WHERE b", "SELECT DISTINCT host FROM t ORDER BY host",
+    "SELECT DISTINCT ON (host) host, id FROM t ORDER BY host, id", "SELECT * FROM t WHERE false", "SELECT 1",
+    "SELECT 1 FROM t WHERE id < 3",
     "SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.i > 0 AND b.host = 'a' ORDER BY 1",
     "SELECT a.id, b.id FROM t a LEFT JOIN t b ON a.id = b.id + 1 AND b.i > 0 WHERE a.host = 'a' AND b.id IS NULL ORDER BY 1",
     "SELECT a.id, b.id FROM t a LEFT JOIN t b ON a.id = b.id + 1 WHERE b.i IS NULL ORDER BY 1, 2",
@@ -150,7 +160,7 @@ QUERIES = [
     "SELECT a.id, b.id FROM t a, t b WHERE a.id = b.id AND a.i = 5 AND b.host IN ('a', 'b') ORDER BY 1",
     "SELECT a.id, b.id FROM t a ASOF JOIN t b ON a.l >= b.id WHERE a.i > 0 AND b.i < 5 ORDER BY 1, 2",
     "SELECT a.id, b.id FROM t a ASOF LEFT JOIN t b ON a.l >= b.id WHERE a.i > 0 ORDER BY 1, 2",
-    "SELECT id, host, x.c FROM t JOIN (SELECT host, count(*) AS c FROM t WHERE i > 0 GROUP BY host) x USING (host) WHERE b ORDER BY 1",
+    "SELECT id, x.c FROM t JOIN (SELECT host, count(*) AS c FROM t WHERE i > 0 GROUP BY host) x USING (host) WHERE b ORDER BY 1",
     "SELECT id FROM t NATURAL JOIN (SELECT host, id FROM t WHERE i > 0) ORDER BY 1",
     "SELECT id FROM t WHERE host IN (SELECT host FROM t WHERE i = 5 ORDER BY id LIMIT 2) ORDER BY id",
     "SELECT id FROM t WHERE i > (SELECT avg(i) FROM t WHERE b) ORDER BY id",
@@ -160,22 +170,28 @@ QUERIES = [
     "SELECT q.id, t.d FROM (SELECT id AS id FROM t WHERE i > 0 ORDER BY id DESC LIMIT 3) q JOIN t USING (id) ORDER BY 1",
     "WITH c AS (SELECT * FROM t WHERE i > 0) SELECT count(*) FROM c a JOIN c b USING (id)",
     "WITH c AS (SELECT id, host FROM t ORDER BY id LIMIT 7), e AS (SELECT host FROM c) SELECT * FROM e ORDER BY ALL",
-    "WITH t AS (SELECT 1 AS id) SELECT * FROM t", "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
+    "WITH t AS (SELECT 1 AS id) SELECT * FROM t",
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
     "SELECT id FROM t WHERE i > 0 UNION ALL SELECT id FROM t WHERE b ORDER BY 1", "SELECT host FROM t EXCEPT SELECT 'a' ORDER BY 1",
     "(SELECT id FROM t ORDER BY id LIMIT 2) UNION ALL (SELECT id FROM t ORDER BY id DESC LIMIT 2) ORDER BY 1",
-    "(SELECT id FROM t ORDER BY id LIMIT 2)", "SELECT id, sum(i) OVER (PARTITION BY host ORDER BY id) FROM t WHERE i < 100 ORDER BY 1",
+    "(SELECT id FROM t ORDER BY id LIMIT 2)",
+    "SELECT id, sum(i) OVER (PARTITION BY host ORDER BY id) FROM t WHERE i < 100 ORDER BY 1",
     "SELECT id FROM t WHERE i < 100 QUALIFY row_number() OVER (PARTITION BY host ORDER BY id) = 1 ORDER BY 1",
-    "SELECT host, list(id ORDER BY id) FROM t GROUP BY ALL ORDER BY ALL", "FROM t SELECT id WHERE i = 5 ORDER BY id", "FROM t ORDER BY id LIMIT 2",
-    "SELECT id, unnest([1, 2]) FROM t WHERE i = 5 ORDER BY ALL", "SELECT max(id) FROM t LIMIT 1", "SELECT count(*) OVER () FROM t ORDER BY id LIMIT 2",
-    "PIVOT (SELECT host, rack, i FROM t WHERE i < 100) ON rack USING count(*) ORDER BY ALL", "SELECT t.id FROM main.t WHERE t.i = 5 ORDER BY 1",
-    "SELECT x.id FROM t AS x WHERE x.i = 5 ORDER BY 1", "SELECT id FROM t x(time, host) WHERE i = 5 ORDER BY 1", "SELECT (t).id FROM t ORDER BY 1 LIMIT 3",
-    "SELECT t FROM (SELECT id FROM t ORDER BY id LIMIT 2) t ORDER BY 1", "SELECT id FROM t /* a comment -- */ WHERE i = 5 -- trailing\n ORDER BY id",
+    "SELECT host, list(id ORDER BY id) FROM t GROUP BY ALL ORDER BY ALL", "FROM t SELECT id WHERE i = 5 ORDER BY id",
+    "FROM t ORDER BY id LIMIT 2", "SELECT id, unnest([1, 2]) FROM t WHERE i = 5 ORDER BY ALL", "SELECT max(id) FROM t LIMIT 1",
+    "SELECT count(*) OVER () FROM t ORDER BY id LIMIT 2",
+    "PIVOT (SELECT host, rack, i FROM t WHERE i < 100) ON rack USING count(*) ORDER BY ALL",
+    "SELECT t.id FROM main.t WHERE t.i = 5 ORDER BY 1", "SELECT x.id FROM t AS x WHERE x.i = 5 ORDER BY 1",
+    "SELECT id FROM t x(time, host) WHERE i = 5 ORDER BY 1", "SELECT (t).id FROM t ORDER BY 1 LIMIT 3",
+    "SELECT t FROM (SELECT id FROM t ORDER BY id LIMIT 2) t ORDER BY 1",
+    "SELECT id FROM t /* a comment -- */ WHERE i = 5 -- trailing\n ORDER BY id",
     "SELECT a.id, c.id FROM t a JOIN (t b JOIN t c USING (id)) USING (id) WHERE a.i > 0 ORDER BY 1",
     "SELECT id, (SELECT count(*) FROM t b WHERE b.i > 0) FROM t WHERE i = 5 ORDER BY id LIMIT 3",
-    "SELECT id, lag(id) OVER (ORDER BY id) FROM t ORDER BY id LIMIT 3 OFFSET 1", "VALUES (1, 'a'), (2, 'b')", "SELECT * FROM range(3)",
-    "SELECT id AS time, host AS id FROM t ORDER BY time LIMIT 3", "SELECT id FROM t WHERE id IN (1, 2, 3) AND $1 = 5 ORDER BY id",
-    "SELECT count(*) FILTER (WHERE i > 0) FROM t WHERE host = 'a'", "SELECT id FROM t GROUP BY id HAVING max(i) > 5 ORDER BY id",
-    "SELECT id FROM t WHERE list_contains([1, 2, 5], i) ORDER BY id", "SELECT id, x FROM t, LATERAL (SELECT i + 1.0 AS x) q WHERE i < 10 ORDER BY 1",
+    "SELECT id, lag(id) OVER (ORDER BY id) FROM t ORDER BY id LIMIT 3 OFFSET 1", "VALUES (1, 'a'), (2, 'b')",
+    "SELECT * FROM range(3)", "SELECT id AS time, host AS id FROM t ORDER BY time LIMIT 3",
+    "SELECT id FROM t WHERE id IN (1, 2, 3) AND $1 = 5 ORDER BY id", "SELECT count(*) FILTER (WHERE i > 0) FROM t WHERE host = 'a'",
+    "SELECT id FROM t GROUP BY id HAVING max(i) > 5 ORDER BY id", "SELECT id FROM t WHERE list_contains([1, 2, 5], i) ORDER BY id",
+    "SELECT id, x FROM t, LATERAL (SELECT i + 1.0 AS x) q WHERE i < 10 ORDER BY 1",
 ]  # fmt: skip
 
 
@@ -187,9 +203,12 @@ def test_queries(twin: Twin, sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "predicate"),
     [
-        ("SELECT count(*) FROM t WHERE host = 'a'", "host = 'a'"), ("SELECT max(i) FROM t x WHERE x.i > 3 AND length(s) > 1", "i > 3"),
-        ("SELECT 1 FROM t a JOIN t b ON a.id = b.id WHERE a.i > 3", "i > 3"), ("SELECT 1 FROM t a LEFT JOIN t b USING (id) WHERE a.i > 3", "i > 3"),
-        ("SELECT count(*) FROM (SELECT host FROM t WHERE i > 3)", "i > 3"), ("WITH c AS (SELECT * FROM t WHERE i > 3) SELECT count(*) FROM c", "i > 3"),
+        ("SELECT count(*) FROM t WHERE host = 'a'", "host = 'a'"),
+        ("SELECT max(i) FROM t x WHERE x.i > 3 AND length(s) > 1", "i > 3"),
+        ("SELECT 1 FROM t a JOIN t b ON a.id = b.id WHERE a.i > 3", "i > 3"),
+        ("SELECT 1 FROM t a LEFT JOIN t b USING (id) WHERE a.i > 3", "i > 3"),
+        ("SELECT count(*) FROM (SELECT host FROM t WHERE i > 3)", "i > 3"),
+        ("WITH c AS (SELECT * FROM t WHERE i > 3) SELECT count(*) FROM c", "i > 3"),
         ("SELECT i FROM t WHERE i > 3 UNION ALL SELECT 1", "i > 3"), ("SELECT 1 WHERE EXISTS (FROM t WHERE i > 3)", "i > 3"),
         ("SELECT max(i) FROM t a ANTI JOIN t b USING (id) WHERE a.i > 3", "i > 3"),
     ],
@@ -204,10 +223,11 @@ def test_predicates_that_are_pushed(twin: Twin, sql: str, predicate: str) -> Non
     "sql",
     [
         "SELECT 1 FROM t a LEFT JOIN t b USING (id) WHERE b.i > 3", "SELECT 1 FROM t a FULL JOIN t b USING (id) WHERE a.i > 3",
-        "SELECT 1 FROM t a RIGHT JOIN t b USING (id) WHERE a.i > 3", "SELECT 1 FROM t a ASOF JOIN t b ON a.id >= b.id WHERE b.i > 3",
-        "SELECT 1 FROM t a POSITIONAL JOIN t b WHERE a.i > 3", "SELECT max(i) FROM t WHERE i > 3 USING SAMPLE 50%",
-        "SELECT max(i) FROM t TABLESAMPLE 50% WHERE i > 3", "SELECT 1 FROM t a JOIN t b USING (i) WHERE i > 3",
-        "SELECT 1 FROM t a JOIN t b ON a.id = b.id WHERE i > 3", "SELECT max(i) FROM t HAVING max(i) > 3", "SELECT 1 FROM t WHERE i > 3 OR i = l",
+        "SELECT 1 FROM t a RIGHT JOIN t b USING (id) WHERE a.i > 3",
+        "SELECT 1 FROM t a ASOF JOIN t b ON a.id >= b.id WHERE b.i > 3", "SELECT 1 FROM t a POSITIONAL JOIN t b WHERE a.i > 3",
+        "SELECT max(i) FROM t WHERE i > 3 USING SAMPLE 50%", "SELECT max(i) FROM t TABLESAMPLE 50% WHERE i > 3",
+        "SELECT 1 FROM t a JOIN t b USING (i) WHERE i > 3", "SELECT 1 FROM t a JOIN t b ON a.id = b.id WHERE i > 3",
+        "SELECT max(i) FROM t HAVING max(i) > 3", "SELECT 1 FROM t WHERE i > 3 OR i = l",
         "SELECT 1 FROM t a JOIN t b ON a.i > 3 AND a.id = b.id",
     ],
 )  # fmt: skip

@@ -66,7 +66,7 @@ def test_native_results_are_duckdbs(twin: Twin, sql: str) -> None:
 
 
 def test_results_of_duckdb_pass_through(twin: Twin) -> None:
-    sql = "SELECT host, count(*) AS n, sum(i) AS s, avg(d) AS a, list(id ORDER BY id) AS l, max(time) AS t FROM t GROUP BY host ORDER BY host"
+    sql = "SELECT host, count(*) AS n, sum(i) AS s, avg(d) AS a, list(id ORDER BY id) AS l, max(time) FROM t GROUP BY 1 ORDER BY 1"
     result, relation = twin.db.sql(sql), twin.duck.sql(sql)
     assert result.columns == relation.columns
     assert result.types == [str(kind) for kind in relation.types]

@@ -1,6 +1,6 @@
 """Random SQL over the table of ``support.twin``: rows, conditions and SELECTs, as text that DuckDB mostly accepts.
 
-Values and constants sit at the edges where types meet: ends of integers, floats that are no decimals, times finer than their column.
+Values and constants sit at the edges where types meet: ends of integers, floats that are no decimals, times finer than a column.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 VALUES = {
     "time": ["TIMESTAMP_NS '2024-01-01 00:00:00'", "TIMESTAMP_NS '1969-12-31 23:59:59.999999999'", "make_timestamp_ns(1)",
-             "TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", "TIMESTAMP_NS '1970-01-01'", "TIMESTAMP_NS '2024-01-01 00:00:00.123456'"],
+             "TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", "TIMESTAMP_NS '1970-01-01'",
+             "TIMESTAMP_NS '2024-01-01 00:00:00.123456'"],
     "host": ["'a'", "'b'", "''", "NULL", "'A'"], "rack": ["1", "2", "NULL"], "up": ["true", "false", "NULL"],
     "i": ["0", "1", "-1", "5", "2147483647", "-2147483648", "1000", "NULL"],
     "l": ["0", "1", "-1", "5", "9007199254740992", "9007199254740993", "9223372036854775807", "-9223372036854775808", "NULL"],
-    "f": ["0", "1.5", "-0.0::FLOAT", "'nan'", "'inf'", "'-inf'", "0.1::FLOAT", "16777216", "3.4028235e38::FLOAT", "1e-45::FLOAT", "NULL"],
+    "f": ["0", "1.5", "-0.0::FLOAT", "'nan'", "'inf'", "'-inf'", "0.1::FLOAT", "16777216", "3.4028235e38::FLOAT", "1e-45::FLOAT",
+        "NULL"],
     "d": ["0", "1.5", "-0.0::DOUBLE", "'nan'", "'inf'", "'-inf'", "0.1", "0.3", "9007199254740993", "1e308", "90.5", "NULL"],
     "s": ["''", "'a'", "'ab'", "'A'", "'ä'", "'zz'", "'a%b'", "'NULL'", "'\u00ff'", "'a_b'", "'1'", "NULL"],
     "b": ["true", "false", "NULL"],
@@ -123,13 +125,15 @@ def condition() -> st.SearchStrategy[str]:
 
 
 _ITEMS = [
-    "d*2 AS dd", "upper(s)", "length(s)", "1", "'x' AS k", "i IS NULL", "coalesce(i, 0) AS i", "-d", "CASE WHEN b THEN 1 ELSE 2 END",
-    "id % 2", "v[1]", "cast(i AS VARCHAR)", "date_trunc('hour', time)", "t.i::DOUBLE", "extract(year FROM tu)", "i BETWEEN 1 AND 3",
-    "i IS DISTINCT FROM 5", "s || 'x'", "*", "t.*", "* EXCLUDE (v, blob)", "COLUMNS('^i')",
+    "d*2 AS dd", "upper(s)", "length(s)", "1", "'x' AS k", "i IS NULL", "coalesce(i, 0) AS i", "-d",
+    "CASE WHEN b THEN 1 ELSE 2 END", "id % 2", "v[1]", "cast(i AS VARCHAR)", "date_trunc('hour', time)", "t.i::DOUBLE",
+    "extract(year FROM tu)", "i BETWEEN 1 AND 3", "i IS DISTINCT FROM 5", "s || 'x'", "*", "t.*", "* EXCLUDE (v, blob)",
+    "COLUMNS('^i')",
 ]  # fmt: skip
 _LIMITS = [
-    "", " LIMIT 5", " LIMIT 0", " LIMIT 3 OFFSET 2", " OFFSET 140", " LIMIT NULL", " LIMIT ALL", " LIMIT 2+1", " LIMIT 3 OFFSET 1000",
-    " FETCH FIRST 4 ROWS ONLY", " LIMIT 5.0", " LIMIT '3'", " LIMIT 1000000000000", " LIMIT 2 OFFSET NULL", " LIMIT (1+2)",
+    "", " LIMIT 5", " LIMIT 0", " LIMIT 3 OFFSET 2", " OFFSET 140", " LIMIT NULL", " LIMIT ALL", " LIMIT 2+1",
+    " LIMIT 3 OFFSET 1000", " FETCH FIRST 4 ROWS ONLY", " LIMIT 5.0", " LIMIT '3'", " LIMIT 1000000000000", " LIMIT 2 OFFSET NULL",
+    " LIMIT (1+2)",
 ]  # fmt: skip
 
 

@@ -6,47 +6,56 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
-from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
+from tsdb_format.schema import Schema
+from tsdb_format.types import INT64, STRING, ColumnType, Kind
 
 if TYPE_CHECKING:
     from tsdb.exec.stats import QueryStats
 
 #: Members of an IN list that are printed; more are counted.
 _MEMBERS_SHOWN = 8
+_NUMPY_UNITS = {Kind.DATE: "D", Kind.TIMESTAMP_S: "s", Kind.TIMESTAMP_MS: "ms", Kind.TIMESTAMP_US: "us", Kind.TIMESTAMP_NS: "ns"}
 
 
-def lines(plan: Plan, stats: QueryStats | None = None) -> list[str]:
+Tables = Mapping[str, Table]
+
+
+def lines(plan: Plan, tables: Tables, stats: QueryStats | None = None) -> list[str]:
     """The plan, indented by depth; with ``stats``, each scan's counters that are not zero, indented below it."""
-    return list(_lines(plan, stats, 0, ""))
+    return list(_lines(plan, tables, stats, 0, ""))
 
 
-def document(plan: Plan, stats: QueryStats | None = None) -> dict[str, Any]:
+def document(plan: Plan, tables: Tables, stats: QueryStats | None = None) -> dict[str, Any]:
     """The plan as plain JSON values: operator, its details, counters, children."""
-    made: dict[str, Any] = {"operator": type(plan).__name__, **_details(plan)}
+    made: dict[str, Any] = {"operator": type(plan).__name__, **_details(plan, tables)}
     counters = _counters(plan, stats)
     if counters:
         made["counters"] = counters
     inputs = _inputs(plan)
     if inputs:
-        made["children"] = [{**({"input": name} if name else {}), **document(child, stats)} for name, child in inputs]
+        made["children"] = [{**({"input": name} if name else {}), **document(child, tables, stats)} for name, child in inputs]
     return made
 
 
-def json_text(plan: Plan, stats: QueryStats | None = None, more: Mapping[str, Any] | None = None) -> str:
+def json_text(plan: Plan, tables: Tables, stats: QueryStats | None = None, more: Mapping[str, Any] | None = None) -> str:
     """``document`` as text, with further top-level values."""
-    return json.dumps({**document(plan, stats), **(more or {})}, indent=2, ensure_ascii=False, default=str)
+    return json.dumps({**document(plan, tables, stats), **(more or {})}, indent=2, ensure_ascii=False, default=str)
 
 
-def _lines(plan: Plan, stats: QueryStats | None, depth: int, name: str) -> Iterator[str]:
+def _lines(plan: Plan, tables: Tables, stats: QueryStats | None, depth: int, name: str) -> Iterator[str]:
     indent = "  " * depth
-    details = " ".join(f"{key}={_shown(value)}" for key, value in _details(plan).items() if key != "topk_id")
+    details = " ".join(f"{key}={_shown(value)}" for key, value in _details(plan, tables).items() if key != "topk_id")
     label = f"{name}: " if name else ""
     yield f"{indent}{label}{type(plan).__name__} {details}".rstrip() + _mark(plan)
     for key, value in (_counters(plan, stats) or {}).items():
         yield f"{indent}    {key}={value}"
     for child_name, child in _inputs(plan):
-        yield from _lines(child, stats, depth + 1, child_name)
+        yield from _lines(child, tables, stats, depth + 1, child_name)
 
 
 def _inputs(plan: Plan) -> list[tuple[str, Plan]]:
@@ -67,12 +76,12 @@ def _mark(plan: Plan) -> str:
     return ""
 
 
-def _details(plan: Plan) -> dict[str, Any]:
+def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
     match plan:
         case TableScan(table=table, columns=columns, predicate=predicate, topk_id=topk_id):
             made: dict[str, Any] = {"table": table, "columns": list(columns)}
             if predicate is not None:
-                made["predicate"] = predicate_text(predicate)
+                made["predicate"] = predicate_text(predicate, tables[table].schema)
             return {**made, "topk_id": topk_id} if topk_id is not None else made
         case TopK(keys=keys, limit=limit, offset=offset, topk_id=topk_id):
             made = {"keys": [key_text(key) for key in keys], "limit": limit}
@@ -109,34 +118,51 @@ def key_text(key: SortKey) -> str:
     return key.column + (" DESC" if key.descending else "") + (" NULLS FIRST" if key.nulls_first else "")
 
 
-def predicate_text(predicate: Predicate) -> str:
-    """A predicate as SQL would say it, literals in the column's own units."""
+def predicate_text(predicate: Predicate, schema: Schema) -> str:
+    """A predicate as SQL would say it."""
+
+    def text(inner: Predicate) -> str:
+        return predicate_text(inner, schema)
+
     match predicate:
         case Compare(column, op, literal):
-            return f"{column} {op} {_literal(literal)}"
+            return f"{column} {op} {literal_text(literal, _kind(column, schema))}"
         case InSet(column, literals):
-            shown = [_literal(literal) for literal in literals[:_MEMBERS_SHOWN]]
+            shown = [literal_text(literal, _kind(column, schema)) for literal in literals[:_MEMBERS_SHOWN]]
             more = len(literals) - len(shown)
             return f"{column} IN ({', '.join(shown)}{f', … {more:,} more' if more else ''})"
         case IsNull(column):
             return f"{column} IS NULL"
         case Like(column, pattern, fold_case):
-            return f"{column} {'ILIKE' if fold_case else 'LIKE'} {_literal(pattern)}"
+            return f"{column} {'ILIKE' if fold_case else 'LIKE'} {literal_text(pattern, STRING)}"
+        case Not(IsNull(column)):
+            return f"{column} IS NOT NULL"
         case Not(inner):
-            return f"NOT ({predicate_text(inner)})"
+            return f"NOT ({text(inner)})"
         case And(parts):
-            return " AND ".join(f"({predicate_text(p)})" if isinstance(p, Or) else predicate_text(p) for p in parts)
+            return " AND ".join(f"({text(part)})" if isinstance(part, Or) else text(part) for part in parts)
         case Or(parts):
-            return " OR ".join(f"({predicate_text(p)})" if isinstance(p, And) else predicate_text(p) for p in parts)
+            return " OR ".join(f"({text(part)})" if isinstance(part, And) else text(part) for part in parts)
         case Constant(value):
             return "NULL" if value is None else str(value).upper()
 
 
-def _literal(value: object) -> str:
+def _kind(column: str, schema: Schema) -> ColumnType:
+    found = schema.by_name.get(column)
+    return INT64 if found is None else found.type  # the hidden sequence number
+
+
+def literal_text(value: Literal, kind: ColumnType) -> str:
+    """A literal of a column's physical domain, as one would write it."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bytes):
         return "x'" + value.hex() + "'"
-    return repr(value)
+    unit = _NUMPY_UNITS.get(kind.kind)
+    if unit is None or not abs(value) < 2**62:
+        return repr(value)
+    moment = str(np.array(int(value), f"M8[{unit}]")).replace("T", " ")
+    moment = moment.rstrip("0").rstrip(".") if "." in moment else moment
+    return f"'{moment.removesuffix(' 00:00:00')}'"

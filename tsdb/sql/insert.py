@@ -119,6 +119,8 @@ def _converted(plan: Plan, table: Table, columns: list[Column], by_name: bool, c
 
     source = plan if isinstance(plan, DuckQuery) else DuckQuery(f"FROM {_SOURCE}", ((_SOURCE, plan),))
     run = DuckRun(source, lambda: context)
+    if not by_name and len(run.columns) != len(columns):
+        raise InvalidInput(f"INSERT has {len(columns)} columns but {len(run.columns)} values")
     try:
         written = list(table.schema) if by_name else columns
         shown = ", ".join(f"{_quoted(c.name)} {duckdb_name(c.type)}" for c in table.schema)

@@ -15,7 +15,7 @@ from tsdb.sql.environment import Environment, Parameters, bind_parameters
 from tsdb.sql.folding import Folder
 from tsdb.sql.literal import only
 from tsdb.sql.rewrite import computes_rows, over_core, rewrite
-from tsdb.sql.select import bind_select
+from tsdb.sql.select import bind_select, refuse_unknown_columns
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
 from tsdb.sql.tree import parse_query
@@ -56,8 +56,10 @@ class Planner:
     ) -> tuple[Plan, tuple[str, ...] | None]:
         native = settings.enable_native_operators
         select = _unwrapped(self.tree)
+        if isinstance(select, exp.Select):
+            refuse_unknown_columns(select, tables)
         if native and isinstance(select, exp.Select):
-            bound = bind_select(select, tables, environment, strict=True)
+            bound = bind_select(select, tables, environment)
             if bound is not None and bound.native and bound.outputs is not None:
                 return bound.plan(), tuple(name for name, _ in bound.outputs)
             if bound is not None and bound.core and (bound.limit is not None or not bound.keys):

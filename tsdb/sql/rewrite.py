@@ -174,7 +174,7 @@ class _Rewriter:
                 or not isinstance(select.parent, exp.Subquery | exp.CTE | exp.In | exp.Exists)
             ):
                 continue
-            bound = bind_select(select, self.tables, self.environment, strict=False)
+            bound = bind_select(select, self.tables, self.environment)
             if bound is None or not bound.native or bound.outputs is None or bound.limit is None:
                 continue
             place = self._parenthesis(span(bound.reference.node.this))

@@ -126,8 +126,8 @@ def refer(node: exp.Table, tables: Mapping[str, Table]) -> TableReference | None
     return None if table is None else TableReference(table, node.alias or node.name, node)
 
 
-def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: Environment, *, strict: bool) -> NativeSelect | None:
-    """What of a SELECT can be native; None where its shape is beyond these nodes. ``strict``: NotFound for unknown columns."""
+def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: Environment) -> NativeSelect | None:
+    """What of a SELECT can be native; None where its shape is beyond these nodes."""
     if not select.expressions or not only(select, "expressions", "from_", "where", "order", "limit", "offset"):
         return None
     from_ = select.args.get("from_")
@@ -135,20 +135,40 @@ def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: En
     reference = None if node is None else refer(node, tables)
     if reference is None:
         return None
-    return _Binder(select, reference, environment, strict).bind()
+    return _Binder(select, reference, environment).bind()
+
+
+def refuse_unknown_columns(select: exp.Select, tables: Mapping[str, Table]) -> None:
+    """Raise NotFound, with the nearest name, for a column that a SELECT over one table cannot have."""
+    from_ = select.args.get("from_")
+    node = plain_table(from_.this) if from_ is not None else None
+    reference = None if node is None or select.args.get("joins") or select.args.get("laterals") else refer(node, tables)
+    local = (exp.Query, exp.Lambda, exp.Comprehension, exp.Kwarg, exp.PropertyEQ, exp.Columns, exp.Pivot, exp.CTE)
+    if reference is None or any(isinstance(part, local) for part in select.walk() if part is not select):
+        return
+    known = [column.name for column in reference.table.schema]
+    shown = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)} | {reference.alias.lower()}
+    for column in select.find_all(exp.Column):
+        if not isinstance(column.this, exp.Identifier) or not only(column, "this", "table"):
+            continue
+        name, qualifier = column.this.name, column.args.get("table")
+        if reference.column(name) is not None or name.lower().startswith(("current_", "session_")) or name.lower() == "user":
+            continue
+        if (qualifier is None and name.lower() not in shown) or (
+            qualifier is not None and qualifier.name.lower() == reference.alias.lower()
+        ):
+            raise NotFound(f"no column {name!r} in table {reference.table.name!r}; {hint(name, known)}")
 
 
 class _Binder:
-    def __init__(self, select: exp.Select, reference: TableReference, environment: Environment, strict: bool) -> None:
+    def __init__(self, select: exp.Select, reference: TableReference, environment: Environment) -> None:
         self.select = select
         self.reference = reference
         self.environment = environment
-        self.strict = strict
         self.aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
     def bind(self) -> NativeSelect | None:
         made = NativeSelect(self.reference)
-        self._refuse_unknown_columns()
         where = self.select.args.get("where")
         binder = ConditionBinder(self.resolve, self.environment)
         for part in conjuncts(where.this if where is not None else None):
@@ -170,22 +190,6 @@ class _Binder:
         if qualifier is not None and qualifier.name.lower() != self.reference.alias.lower():
             return None
         return self.reference.column(node.this.name)
-
-    def _refuse_unknown_columns(self) -> None:
-        """Name a column that cannot exist, with the nearest one; subqueries are left to DuckDB."""
-        if not self.strict or any(isinstance(node, exp.Query) for node in self.select.walk() if node is not self.select):
-            return
-        for node in self.select.find_all(exp.Column):
-            if not isinstance(node.this, exp.Identifier) or not only(node, "this", "table") or node.find_ancestor(exp.Lambda):
-                continue
-            name, qualifier = node.this.name, node.args.get("table")
-            known = [column.name for column in self.reference.table.schema]
-            if qualifier is not None:
-                if qualifier.name.lower() == self.reference.alias.lower() and self.reference.column(name) is None:
-                    raise NotFound(f"no column {name!r} in table {self.reference.table.name!r}; {hint(name, known)}")
-                continue
-            if self.reference.column(name) is None and name.lower() not in (*self.aliases, self.reference.alias.lower()):
-                raise NotFound(f"no column {name!r} in table {self.reference.table.name!r}; {hint(name, known)}")
 
     def _outputs(self) -> list[tuple[str, str]] | None:
         """(shown name, column) of each item of the select list, or None where one computes something."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tsdb.plan.node import Limit, Plan, TableScan
-from tsdb.plan.predicate import And, Constant, Not, Or, Predicate, conjuncts
+from tsdb.plan.predicate import And, Constant, Not, Or, Predicate
 from tsdb.plan.transform import transform
 from tsdb.settings import Settings
 
@@ -19,13 +19,23 @@ def simplify_predicate(plan: Plan, settings: Settings) -> Plan:
 def _visit(node: Plan) -> Plan:
     if not isinstance(node, TableScan) or node.predicate is None:
         return node
-    predicate = simplified(node.predicate)
-    if Constant(None) in conjuncts(predicate):  # NULL is not true, whatever the rest says
-        predicate = Constant(None)
+    predicate = simplified(_where(simplified(node.predicate)))
     if isinstance(predicate, Constant):
         plain = replace(node, predicate=None)
         return plain if predicate.value is True else Limit(plain, 0)
     return node if predicate == node.predicate else replace(node, predicate=predicate)
+
+
+def _where(predicate: Predicate) -> Predicate:
+    """As a filter, which keeps what is true: NULL is as good as FALSE wherever no NOT turns it around."""
+    match predicate:
+        case And(parts):
+            return And(tuple(_where(part) for part in parts))
+        case Or(parts):
+            return Or(tuple(_where(part) for part in parts))
+        case Constant(None):
+            return Constant(False)
+    return predicate
 
 
 def simplified(predicate: Predicate) -> Predicate:
