@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session", params=["few devices", "many devices", "equal last times"])
 def fleet(request: pytest.FixtureRequest) -> Fleet:
     """The same number of rows in a few devices, in a hundred times as many, and in many whose last times are all equal."""
-    devices, ticks = (10, 4_000) if request.config.getoption("--benchmark-disable") else (400, 10_000)
+    # --benchmark-enable overrides the --benchmark-disable of pyproject.toml
+    devices, ticks = (400, 10_000) if request.config.getoption("--benchmark-enable") else (10, 4_000)
     if request.param != "few devices":
         devices, ticks = devices * 100, ticks // 100
     return Fleet(devices, ticks, aligned=request.param == "equal last times")
