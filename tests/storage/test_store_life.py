@@ -83,6 +83,42 @@ def test_one_writer_at_a_time_in_this_process_and_others(tmp_path: Path) -> None
     Store.open(path).close()
 
 
+def test_a_forked_child_does_not_write_and_does_not_hold_the_lock(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from support.table_model import vectors_of
+from tsdb.storage.store import Store
+from tsdb_format.errors import Locked
+
+store = Store.open(sys.argv[1])
+schema = store.table("t").schema
+child_done, parent_done = os.pipe(), os.pipe()
+if os.fork() == 0:
+    try:
+        store.write_batch("t", vectors_of(schema, [{"time": 50}]))
+    except Locked as error:
+        os.write(child_done[1], str(error).encode())
+    os.read(parent_done[0], 1)
+    store.close()
+    os._exit(0)
+print(os.read(child_done[0], 999).decode())
+store.write_batch("t", vectors_of(schema, [{"time": 60}]))
+store.close()
+with Store.open(sys.argv[1]) as again:  # the child lives and has let go
+    again.write_batch("t", vectors_of(schema, [{"time": 70}]))
+os.write(parent_done[1], b"x")
+os.wait()
+"""
+    path = _filled(tmp_path / "db")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(path)], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "before this process was forked; open it again" in ran.stdout
+    with Store.open(path) as store:
+        assert sorted(_times(store)) == [1, 2, 3, 9, 60, 70]
+
+
 def test_a_reader_refreshes_and_never_blocks(tmp_path: Path) -> None:
     path = _filled(tmp_path / "db")
     with Store.open(path) as writer, Store.open(path, "r") as reader, Store.open(path, "r") as other:
@@ -421,7 +457,9 @@ with Store.open(sys.argv[1]) as store:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     acknowledged = 0
     for lines in (3, 8, 1):
-        with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, env=environment) as writer:
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, env=environment
+        ) as writer:
             assert writer.stdout is not None
             for _ in range(lines):
                 acknowledged = int(writer.stdout.readline())

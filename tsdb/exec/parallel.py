@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,9 +14,15 @@ Out = TypeVar("Out")
 
 
 @cache
-def pool(threads: int) -> ThreadPoolExecutor:
-    """The process-wide pool of that size. Its threads start when first needed (0.2 ms) and wait idle after."""
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """The pool of that size of a process: a forked child has its parent's pools, but none of their threads."""
+    del process
     return ThreadPoolExecutor(threads, thread_name_prefix="tsdb")
+
+
+def pool(threads: int) -> ThreadPoolExecutor:
+    """This process's pool of that size. Its threads start when first needed (0.2 ms) and wait idle after."""
+    return _pool(threads, os.getpid())
 
 
 def ordered_map(function: Callable[[In], Out], items: Iterable[In], threads: int) -> Iterator[Out]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import SUFFIX, read_device_file, write_device_file
 from tsdb.catalog.table import Table, TableOptions, check_columns
+from tsdb.settings import cpu_count
 from tsdb.storage import manifest as manifests
 from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
 from tsdb.storage.batch import Pieces, RowBatch, check_batch
@@ -30,7 +31,7 @@ from tsdb.storage.flush import FILE_SUFFIX, remove, remove_files, sweep, write_r
 from tsdb.storage.lock import LOCK_NAME, WriterLock
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
 from tsdb.storage.snapshot import LazyTables, OpenFile, Pin, Snapshot, TableSnapshot
-from tsdb_format.errors import Closed, Error, InvalidInput, NotFound, ReadOnly
+from tsdb_format.errors import Closed, Error, InvalidInput, Locked, NotFound, ReadOnly
 from tsdb_format.schema import Schema
 from tsdb_format.types import Role
 from tsdb_format.vector import Vector
@@ -81,7 +82,7 @@ class Store:
         if mode not in ("r", "rw"):
             raise InvalidInput(f"mode is 'r' or 'rw', not {mode!r}")
         root = Path(os.path.abspath(os.path.expanduser(path)))
-        threads = threads or os.cpu_count() or 1
+        threads = threads or cpu_count()
         if mode == "r":
             if not root.is_dir():
                 raise NotFound(f"no database {root}")
@@ -165,7 +166,8 @@ class Store:
                 raise
             self._commit(self._manifest.without_table(table.name))
             self._dropped.add(table.folder)
-            self._delete_unpinned()
+            with suppress(OSError):  # the table is gone; what cannot be deleted now is tried again
+                self._delete_unpinned()
             return True
 
     def write_batch(self, table: str, columns: Mapping[str, Vector]) -> WriteReport:
@@ -197,7 +199,7 @@ class Store:
             self._closed = True
             self._files.clear()
             self._devices.clear()
-            if self._lock is not None:
+            if self._lock is not None and self._lock.held:
                 remove_files(self.root, self._retired)
                 self._lock.release()
 
@@ -288,8 +290,9 @@ class Store:
         self._snapshot = self._make_snapshot(changed)
         names = changed.names
         for cache in (self._files, self._devices):
-            for name in [name for name in cache if name not in names]:
-                del cache[name]
+            for name in list(cache):  # a copy: readers open files of their snapshots meanwhile
+                if name not in names:
+                    cache.pop(name, None)
 
     def _make_snapshot(self, manifest: Manifest) -> Snapshot:
         pin = Pin(frozenset(entry.table.folder for entry in manifest.tables.values()))
@@ -330,6 +333,8 @@ class Store:
         self._check_open()
         if self.mode == "r":
             raise ReadOnly(f"{self.root} was opened for reading")
+        if self._lock is not None and not self._lock.held:
+            raise Locked(f"{self.root} was opened for writing before this process was forked; open it again", pid=os.getppid())
         if self._failure is not None:
             raise Error(f"{self.root} takes no more writes: {self._failure}")
 

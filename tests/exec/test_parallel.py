@@ -1,0 +1,55 @@
+"""The shared threads: order, look-ahead, errors, and what a forked child has of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tsdb.exec.parallel import ordered_map
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_come_in_order_and_few_are_ahead(threads: int) -> None:
+    pulled = 0
+
+    def items() -> Iterator[int]:
+        nonlocal pulled
+        for number in range(50):
+            pulled += 1
+            yield number
+
+    for at, found in enumerate(ordered_map(lambda number: number * number, items(), threads)):
+        assert found == at * at
+        assert pulled <= at + 1 + (2 * threads if threads > 1 else 0)
+
+
+def test_an_error_comes_at_its_place_and_nothing_runs_after() -> None:
+    def work(number: int) -> int:
+        if number == 3:
+            raise ValueError("three")
+        return number
+
+    results = ordered_map(work, range(100), 2)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="three"):
+        next(results)
+    assert list(results) == []
+
+
+def test_a_forked_child_starts_threads_of_its_own() -> None:
+    code = """
+import os
+from tsdb.exec.parallel import ordered_map
+
+assert list(ordered_map(abs, range(-9, 0), 2)) == list(range(9, 0, -1))
+child = os.fork()
+if child == 0:
+    os._exit(0 if list(ordered_map(abs, range(-9, 0), 2)) == list(range(9, 0, -1)) else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, check=True, timeout=60)
