@@ -8,6 +8,7 @@ Everything happens in a temporary folder that is removed afterwards. ``--markdow
 from __future__ import annotations
 
 import math
+import signal
 import statistics
 import sys
 import tempfile
@@ -43,6 +44,7 @@ _NEWEST = "SELECT * FROM cpu ORDER BY time DESC LIMIT 10"
 )
 def main(names: Sequence[str], rows: int, aligned: bool, directory: Path | None, markdown: Path | None, only: str) -> None:
     """Compare tsdb with DuckDB."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a killed comparison removes its gigabytes too
     tables: list[Table] = []
     flat = Table("Newest 10, whatever is stored", ("fleet", "rows", "devices", "ms", "pages", "pages read", "bytes read"))
     for name in names:
