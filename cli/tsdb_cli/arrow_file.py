@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tsdb.quoting import quoted_text
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -27,8 +29,7 @@ def write_csv(tables: Iterator[pa.Table], path: Path) -> int:
 
     with duckdb.connect() as connection:
         connection.register("fleet", pa.RecordBatchReader.from_batches(first.schema, batches()))
-        escaped = str(path).replace("'", "''")
-        connection.execute(f"COPY (FROM fleet) TO '{escaped}' (FORMAT csv, HEADER)")
+        connection.execute(f"COPY (FROM fleet) TO {quoted_text(str(path))} (FORMAT csv, HEADER)")
     return count
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tsdb.quoting import quoted_name
 from tsdb_format.errors import NotFound
 
 if TYPE_CHECKING:
@@ -53,14 +54,9 @@ def statements(sql: str) -> Iterator[str]:
         yield rest
 
 
-def quoted(name: str) -> str:
-    """A name as SQL's quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def create_statement(database: Database, table: str) -> str:
     """The CREATE TABLE statement of a table."""
-    [(text,)] = database.sql(f"SHOW CREATE TABLE {quoted(table)}").fetchall()
+    [(text,)] = database.sql(f"SHOW CREATE TABLE {quoted_name(table)}").fetchall()
     return str(text)
 
 

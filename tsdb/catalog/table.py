@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from tsdb.quoting import quoted_name, quoted_text
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.types import TAG_KINDS, Role, parse_type
@@ -140,11 +141,11 @@ def create_table_text(table: Table) -> str:
 
 def _quoted(name: str) -> str:
     plain = name.isidentifier() and name.islower() and name not in _RESERVED
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else quoted_name(name)
 
 
 def _literal(value: object) -> str:
-    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+    return str(value) if isinstance(value, int) else quoted_text(str(value))
 
 
 #: Words that a generated statement quotes when they are column names.

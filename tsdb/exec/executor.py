@@ -14,6 +14,7 @@ from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb.quoting import quoted_name
 from tsdb_format.schema import SEQUENCE_NAME
 
 if TYPE_CHECKING:
@@ -115,19 +116,16 @@ def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
     ties = [SortKey(name) for name in (*(tag.name for tag in schema.tags), schema.time.name, SEQUENCE_NAME)]
     keys = [*node.keys, *(tie for tie in ties if tie.column not in {key.column for key in node.keys})]
     inner = replace(scan, columns=tuple(dict.fromkeys((*scan.columns, *(key.column for key in keys)))))
-    columns = ", ".join(_quoted(name) for name in scan.columns)
+    columns = ", ".join(quoted_name(name) for name in scan.columns)
     order = ", ".join(
-        f"{_quoted(key.column)}{' DESC' if key.descending else ''} NULLS {'FIRST' if key.nulls_first else 'LAST'}" for key in keys
+        f"{quoted_name(key.column)}{' DESC' if key.descending else ''} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in keys
     )
     query = DuckQuery(f"SELECT {columns} FROM unsorted ORDER BY {order}", (("unsorted", inner),))
     yield from run_duck_query(query, context)
     found = context.stats.of(inner)
     if found is not None:
         context.stats.nodes[id(scan)] = found
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _limit(batches: Iterator[Batch], limit: int | None, offset: int) -> Iterator[Batch]:

@@ -11,6 +11,7 @@ import numpy as np
 from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
 from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
+from tsdb.quoting import quoted_text
 from tsdb_format.schema import Schema
 from tsdb_format.types import INT64, STRING, ColumnType, Kind
 
@@ -157,7 +158,7 @@ def literal_text(value: Literal, kind: ColumnType) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return quoted_text(value)
     if isinstance(value, bytes):
         return "x'" + value.hex() + "'"
     unit = _NUMPY_UNITS.get(kind.kind)

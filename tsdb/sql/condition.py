@@ -12,6 +12,8 @@ from sqlglot import exp
 
 from tsdb.plan.predicate import And, Compare, IsNull, Like, Not, Or, Predicate
 from tsdb.plan.predicate import Constant as Truth
+from tsdb.plan.schema import duckdb_name
+from tsdb.quoting import quoted_text
 from tsdb.sql import comparison
 from tsdb.sql.constant import Constant, ConstantKind
 from tsdb.sql.environment import Environment
@@ -24,7 +26,6 @@ Resolve = Callable[[exp.Column], Column | None]
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
-_DUCKDB_TYPES = {Kind.INT32: "INTEGER", Kind.INT64: "BIGINT", Kind.TIMESTAMP_US: "TIMESTAMP"}
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
@@ -102,9 +103,7 @@ class ConditionBinder:
             and column.type.kind not in (Kind.STRING, Kind.BLOB)
             and comparison.compare(column, "=", made) is None
         ):
-            text = "'" + made.value.replace("'", "''") + "'"
-            target = _DUCKDB_TYPES.get(column.type.kind, column.type.kind.name)
-            cast = f"CAST({text} AS {target})"
+            cast = f"CAST({quoted_text(made.value)} AS {duckdb_name(column.type)})"
             return self._environment.fold_text(f"CAST({cast} AS DOUBLE)" if column.type.kind is Kind.FLOAT else cast)
         return made
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
 from tsdb.plan.node import DuckQuery, Plan
 from tsdb.plan.schema import duckdb_name, output_schema
+from tsdb.quoting import quoted_name
 from tsdb.sql.planner import Planner
 from tsdb.sql.statement import Insert, Query
 from tsdb.sql.token import Cursor, Token
@@ -35,7 +37,7 @@ def insert(store: Store, statement: Insert, parameters: Parameters, settings: Se
     table = store.table(statement.table)
     columns, by_name, source = _parts(statement, table)
     tables = {name.lower(): snapshot.tables[name].table for name in snapshot.tables}
-    bound = Planner(source).bind(parameters, tables, settings, store_now_ns())
+    bound = Planner(source).bind(parameters, tables, settings, time.time_ns())
     context = ExecContext(snapshot, settings, settings.threads)
     batches = None if by_name else _exact(bound.plan, columns, context)
     if batches is None:
@@ -45,13 +47,6 @@ def insert(store: Store, statement: Insert, parameters: Parameters, settings: Se
     batch = concat_batches(batches)
     store.write_batch(table.name, batch.vectors)
     return batch.row_count
-
-
-def store_now_ns() -> int:
-    """The moment of a statement."""
-    import time
-
-    return time.time_ns()
 
 
 def _parts(statement: Insert, table: Table) -> tuple[list[Column], bool, Query]:
@@ -119,22 +114,18 @@ def _converted(plan: Plan, table: Table, columns: list[Column], by_name: bool, c
 
     source = plan if isinstance(plan, DuckQuery) else DuckQuery(f"FROM {_SOURCE}", ((_SOURCE, plan),))
     run = DuckRun(source, lambda: context)
-    if not by_name and len(run.columns) != len(columns):
-        raise InvalidInput(f"INSERT has {len(columns)} columns but {len(run.columns)} values")
     try:
+        if not by_name and len(run.columns) != len(columns):
+            raise InvalidInput(f"INSERT has {len(columns)} columns but {len(run.columns)} values")
         written = list(table.schema) if by_name else columns
-        shown = ", ".join(f"{_quoted(c.name)} {duckdb_name(c.type)}" for c in table.schema)
-        target = "BY NAME" if by_name else f"({', '.join(_quoted(c.name) for c in columns)})"
+        shown = ", ".join(f"{quoted_name(c.name)} {duckdb_name(c.type)}" for c in table.schema)
+        target = "BY NAME" if by_name else f"({', '.join(quoted_name(c.name) for c in columns)})"
         run.execute(f"CREATE TEMP TABLE {_TARGET} ({shown})", ())
         run.execute(f"INSERT INTO {_TARGET} {target} {source.sql}", source.parameters)
         if by_name:
             given = {name.lower() for name in run.columns}
             written = [column for column in written if column.name.lower() in given]
-        listed = ", ".join(_quoted(c.name) for c in written)
+        listed = ", ".join(quoted_name(c.name) for c in written)
         return run.read(f"SELECT {listed} FROM {_TARGET}", [(c.name, c.type) for c in written])
     finally:
         run.close()
-
-
-def _quoted(name: Any) -> str:
-    return '"' + str(name).replace('"', '""') + '"'

@@ -15,6 +15,7 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate
+from tsdb.quoting import quoted_name
 from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
 from tsdb.sql.moment_text import now_splices
@@ -72,7 +73,7 @@ def over_core(
     child: Plan = Project(bound.core_plan(), tuple((name, name) for name in wanted))
     end = query.tokens[-1].end
     name = f"{INPUT_PREFIX}0"
-    splices = [(0, tokens[0].start, "SELECT "), (tokens[-1].end, end, f" FROM {name} AS {_quoted(bound.reference.alias)}")]
+    splices = [(0, tokens[0].start, "SELECT "), (tokens[-1].end, end, f" FROM {name} AS {quoted_name(bound.reference.alias)}")]
     return assemble(query, splices, ((name, child),), environment)
 
 
@@ -149,7 +150,7 @@ class _Rewriter:
             columns = tuple(name for name in columns if name.lower() in self.names)
         predicate = And(tuple(predicates)) if predicates else None
         name = self._input(TableScan(table.name, columns, predicate))
-        self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {_quoted(node.name)}"))
+        self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {quoted_name(node.name)}"))
 
     def _place(self, node: exp.Table) -> tuple[int, int]:
         """Where the table's (qualified) name stands; the text there must say that name."""
@@ -275,10 +276,6 @@ def _inside(place: Splice, splices: Sequence[Splice]) -> bool:
 def _all_columns(table: Table, sequence: bool) -> tuple[str, ...]:
     names = tuple(column.name for column in table.schema)
     return (*names, SEQUENCE_NAME) if sequence else names
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _reads_all(tree: exp.Query, tokens: Sequence[Token]) -> bool:

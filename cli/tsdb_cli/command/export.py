@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tsdb.quoting import quoted_name
 from tsdb_cli import database, option, output, terminal
 
 
@@ -23,7 +24,7 @@ def command(database_path: Path, table: str, form: str | None, output_path: Path
     with database.opened(database_path) as db:
         database.require_table(db, table)
         count = output.write_result(
-            db.sql(f"SELECT * FROM {database.quoted(table)}"), output.choose_format(form, output_path), output_path
+            db.sql(f"SELECT * FROM {quoted_name(table)}"), output.choose_format(form, output_path), output_path
         )
     if terminal.is_terminal(sys.stderr):
         terminal.note(f"{count:,} rows to {output_path}, {terminal.bytes_text(output_path.stat().st_size)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tsdb.quoting import quoted_name
 from tsdb_cli import arrow_file, terminal
 
 if TYPE_CHECKING:
@@ -102,12 +103,12 @@ def _write(tables: Iterator[pa.Table], output_path: Path | None, into: Path | No
 
 
 def _write_database(tables: Iterator[pa.Table], path: Path, table: str, create_sql: str) -> int:
-    from tsdb_cli.database import opened, quoted
+    from tsdb_cli.database import opened
 
     count = 0
     with opened(path, "rw") as db:
         if table not in db.tables():
-            db.sql(create_sql.format(table=quoted(table))).fetchall()
+            db.sql(create_sql.format(table=quoted_name(table))).fetchall()
         for part in tables:
             db.write(table, part)
             count += part.num_rows

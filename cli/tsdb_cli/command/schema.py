@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tsdb.quoting import quoted_name
 from tsdb_cli import database, option, output
 
 
@@ -23,4 +24,4 @@ def command(database_path: Path, table: str, form: str | None, output_path: Path
         if as_sql:
             sys.stdout.write(database.create_statement(db, table) + "\n")
             return
-        output.write_result(db.sql(f"DESCRIBE {database.quoted(table)}"), output.choose_format(form, output_path), output_path)
+        output.write_result(db.sql(f"DESCRIBE {quoted_name(table)}"), output.choose_format(form, output_path), output_path)
