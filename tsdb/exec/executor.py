@@ -11,6 +11,7 @@ from tsdb.exec.parallel import ordered_map
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
+from tsdb.exec.stats import ScanStats
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
@@ -19,9 +20,10 @@ from tsdb_format.schema import SEQUENCE_NAME
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
+    from tsdb.storage.snapshot import TableSnapshot
 
 
-#: Rows of a table up to which ORDER BY without LIMIT is sorted here.
+#: Selected rows up to which ORDER BY without LIMIT is sorted here.
 _NATIVE_SORT_ROWS = 262_144
 
 
@@ -107,7 +109,7 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
 def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
     """All rows in the total order; many rows are DuckDB's to sort, which spills what memory cannot hold."""
     table = context.snapshot.tables[scan.table]
-    if sum(file.row_count for file in table.files) <= _NATIVE_SORT_ROWS:
+    if _rows_at_most(scan, table) <= _NATIVE_SORT_ROWS:
         yield _topk(TopK(scan, node.keys, limit=2**62), scan, context)
         return
     from tsdb.exec.duck import run_duck_query
@@ -126,6 +128,16 @@ def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
     found = context.stats.of(inner)
     if found is not None:
         context.stats.nodes[id(scan)] = found
+
+
+def _rows_at_most(scan: TableScan, table: TableSnapshot) -> int:
+    """Rows that the predicate's devices and times leave of a table; what its values will leave out is not known yet."""
+    stored = sum(file.row_count for file in table.files)
+    if scan.predicate is None or stored <= _NATIVE_SORT_ROWS:
+        return stored
+    selection = Selection(table, scan.predicate, ScanStats(scan.table))
+    ranges = [selection.runs(lane) for lane in selection.lanes()]
+    return sum(int((stops - starts).sum()) for starts, stops in ranges)
 
 
 def _limit(batches: Iterator[Batch], limit: int | None, offset: int) -> Iterator[Batch]:
