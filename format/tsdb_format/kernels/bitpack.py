@@ -12,7 +12,7 @@ import numpy as np
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
-ZERO, ONE, LANES, TOP, WORD, ONES = u(0), u(1), u(16), u(63), u(64), u(0xFFFFFFFFFFFFFFFF)
+ZERO, LANES, WORD, ONES = u(0), u(16), u(64), u(0xFFFFFFFFFFFFFFFF)
 
 
 def packed_words(count: int, width: int) -> int:
@@ -32,12 +32,14 @@ def unpack(words, at, width, low, high, out):
     for row in range(low >> 4, (high + 15) >> 4):
         bit = row * width
         shift = u(bit & 63)
-        back = TOP - shift
         source = u(at + (bit >> 6 << 4))
-        # A value that ends in this word needs no second one: whatever is shifted in lies above it and is masked.
-        second = source + LANES if (bit & 63) + width > 64 else source
-        for lane in range(LANES):
-            out[target + lane] = ((words[source + lane] >> shift) | (words[second + lane] << ONE << back)) & mask
+        if (bit & 63) + width > 64:
+            back = WORD - shift
+            for lane in range(LANES):
+                out[target + lane] = ((words[source + lane] >> shift) | (words[source + lane + LANES] << back)) & mask
+        else:
+            for lane in range(LANES):
+                out[target + lane] = (words[source + lane] >> shift) & mask
         target += LANES
 
 

@@ -50,7 +50,7 @@ def decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, out
     """Decode rows ``low`` to ``high`` of a page of ``rows`` to ``out`` from ``at``; 0 or MALFORMED.
 
     The page's values are the words ``begin`` to ``end``, at least one. ``doubles`` and ``floats`` are views of ``out``. ``scratch``
-    goes from call to call: it keeps the integers of the last block.
+    goes from call to call: it keeps the last block's residuals or, for DELTA, integers.
     """
     if encoding < FOR:
         step = u(encoding == PLAIN)
@@ -81,15 +81,15 @@ def decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, out
         if decimals != NO_DECIMALS and (decimals > 22 or kind < DOUBLE):
             return MALFORMED
         source = u(low - start)
+        base = words[entry + ONE]
+        scale = words[entry + u(2)]
         if scratch[HELD] != entry or scratch[HELD + 1] > source or scratch[HELD + 2] < u(stop):
             last = count if scratch[HELD] == entry else stop  # a block that is asked for again is decoded whole
             first = 0 if delta or scratch[HELD] == entry else (low - start) >> 4 << 4
             unpack(words, body, width, first, last, scratch)
-            base = words[entry + ONE]
-            scale = words[entry + u(2)]
-            for i in range(u(first), u(last)):
-                scratch[i] = base + scratch[i] * scale
             if delta:
+                for i in range(u(last)):
+                    scratch[i] = base + scratch[i] * scale
                 place(words, patched, positions, 0, patches, 0, count, scratch, 0)
                 value = words[entry]
                 scratch[0] = value
@@ -97,18 +97,21 @@ def decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, out
                     value += scratch[i]
                     scratch[i] = value
             scratch[HELD], scratch[HELD + 1], scratch[HELD + 2] = entry, u(first), u(last)
+        if delta:
+            base, scale = ZERO, ONE
         target = u(at)
         number = u(stop) - source
+        power = POWERS[decimals if decimals != NO_DECIMALS else 0]
         if decimals == NO_DECIMALS:
             for i in range(number):
-                out[target + i] = scratch[source + i]
+                out[target + i] = base + scratch[source + i] * scale
         elif kind == DOUBLE:
             for i in range(number):
-                doubles[target + i] = np.float64(np.int64(scratch[source + i])) / POWERS[decimals]
+                doubles[target + i] = np.float64(np.int64(base + scratch[source + i] * scale)) / power
         else:
             for i in range(number):
                 out[target + i] = ZERO
-                floats[(target + i) << ONE] = np.float32(np.float64(np.int64(scratch[source + i])) / POWERS[decimals])
+                floats[(target + i) << ONE] = np.float32(np.float64(np.int64(base + scratch[source + i] * scale)) / power)
         place(words, patched + patches, positions, patches, exceptions, low - start, stop, out, at)
         at += start + stop - low
         low = start + stop
