@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Kernels look at every argument in tests: compiled entry points do not. Set before anything imports the registry.
+os.environ.setdefault("TSDB_KERNELS", "checked")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Both profiles draw the same examples in every run, so that a red run is red again. `explore` draws new ones: for hunting by hand.

@@ -31,7 +31,7 @@ print(type(function).__name__, function(np.arange(5), 3))
 
 
 def _python(program: str, folder: Path, **variables: str) -> str:
-    paths = environment(**variables)
+    paths = environment(**{"TSDB_KERNELS": "auto", **variables})
     paths["PYTHONPATH"] += f":{folder}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=paths, check=True)
     return done.stdout.strip()
@@ -65,3 +65,22 @@ def test_a_compiled_kernel_is_used_until_its_source_changes(tmp_path: Path) -> N
 def test_git_and_pure_wheels_ignore_what_was_compiled() -> None:
     patterns = (ROOT / ".gitignore").read_text().splitlines()
     assert {"*.so", "_compiled.stamp", "__pycache__/"} <= set(patterns)
+
+
+def test_checked_kernels_refuse_what_the_extension_would_crash_on(tmp_path: Path) -> None:
+    package = tmp_path / "tiny" / "kernels"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text("")
+    (package / "adding.py").write_text(KERNEL)
+    program = """
+import numpy as np
+from tiny.kernels.adding import total
+print(total(np.arange(5), 3))
+for wrong in ((np.arange(5, dtype=np.int32), 3), (np.arange(10)[::2], 3), (np.arange(5), 3.5), (np.arange(5), 2**63), (np.arange(5),)):
+    try:
+        print("taken", total(*wrong))
+    except TypeError as error:
+        print("refused")
+"""
+    assert _python(program, tmp_path, TSDB_KERNELS="checked").split() == ["30"] + ["refused"] * 5

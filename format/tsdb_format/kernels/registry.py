@@ -9,7 +9,8 @@ Signatures name widths and directions::
     @kernel("(u8[in], i64[in], i64, f64[out]) -> i64")
 
 ``T[in]`` is a C-contiguous 1-d array that is only read (read-only and writable arrays are accepted), ``T[out]`` one that is
-written, ``T[in,2]`` / ``T[out,2]`` the 2-d forms; a bare ``T`` is a scalar. Widths: b1 (bool), u8 u16 u32 u64 i8 i16 i32 i64 f32 f64.
+written, ``T[in,2]`` and ``T[out,2]`` the 2-d forms; a bare ``T`` is a scalar. Widths are b1 (bool), u8 u16 u32 u64 i8 i16 i32 i64
+f32 f64.
 A kernel may call other kernels of the same package: they share one source fingerprint, which guards both the extension and the
 on-disk cache (numba alone would miss a change in a callee's file).
 
@@ -37,7 +38,8 @@ _ARRAY = re.compile(r"^(\w+)\[(in|out)(?:,(\d))?\]$")
 #: Every kernel declared so far, by "module.function". Filled by importing kernel modules.
 KERNELS: dict[str, Kernel] = {}
 
-#: ``jit`` forces numba, ``python`` runs the plain function (tests, debugging); anything else prefers the extension.
+#: ``auto`` prefers the extension, ``jit`` forces numba, ``python`` runs the plain function, and ``checked`` is ``auto`` after a
+#: look at every argument: the extension's entry points take none, and a wrong type would be a crash. The tests run checked.
 MODE = os.environ.get("TSDB_KERNELS", "auto")
 
 
@@ -63,8 +65,10 @@ class Kernel:
         return self._run(*args)
 
     def resolve(self, mode: str | None = None) -> Callable[..., Any]:
-        """The callable that ``mode`` ('auto', 'jit' or 'python'; default: the process's) stands for."""
+        """The callable that ``mode`` ('auto', 'jit', 'python' or 'checked'; default: the process's) stands for."""
         mode = mode or MODE
+        if mode == "checked":
+            return self._checked(self.resolve("auto"))
         if mode == "python":
             return self.py_func
         if mode == "auto":
@@ -74,6 +78,21 @@ class Kernel:
                 if found is not None:
                     return found
         return self.jit(cache=True)
+
+    def _checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """``run`` after a check of every argument against the signature; raises TypeError."""
+        expected = [(text, _ARRAY.match(text)) for text in _parts(self.signature)]
+
+        def call(*args: Any) -> Any:
+            if len(args) != len(expected):
+                raise TypeError(f"{self.module}.{self.name} takes {len(expected)} arguments, not {len(args)}")
+            for position, (value, (text, array)) in enumerate(zip(args, expected, strict=True)):
+                if not (_is_scalar(value, text) if array is None else _is_array(value, *array.groups())):
+                    found = f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+                    raise TypeError(f"{self.module}.{self.name}: argument {position} is {found}, not {text}")
+            return run(*args)
+
+        return call
 
     @property
     def symbol(self) -> str:
@@ -122,8 +141,6 @@ def numba_signature(signature: str) -> Any:
     """Translate our notation into a numba signature."""
     from numba import types as nb
 
-    arguments, _, result = signature.partition("->")
-
     def one(text: str) -> Any:
         array = _ARRAY.match(text)
         if array is None:
@@ -131,9 +148,38 @@ def numba_signature(signature: str) -> Any:
         width, direction, dimensions = array.groups()
         return nb.Array(getattr(nb, _WIDTHS[width]), int(dimensions or 1), "C", readonly=direction == "in")
 
-    inside = arguments.strip()[1:-1]
-    parts = [part.strip() for part in re.split(r",\s*(?![^\[]*\])", inside) if part.strip()]
-    return one(result.strip() or "void")(*(one(part) for part in parts))
+    return one(signature.partition("->")[2].strip() or "void")(*(one(part) for part in _parts(signature)))
+
+
+def _parts(signature: str) -> list[str]:
+    """The arguments of a signature, as written."""
+    inside = signature.partition("->")[0].strip()[1:-1]
+    return [part.strip() for part in re.split(r",\s*(?![^\[]*\])", inside) if part.strip()]
+
+
+def _is_array(value: Any, width: str, direction: str, dimensions: str | None) -> bool:
+    name = "bool" if width == "b1" else _WIDTHS[width]
+    flags = getattr(value, "flags", None)
+    return (
+        flags is not None
+        and value.dtype.name == name
+        and value.dtype.isnative
+        and value.ndim == int(dimensions or 1)
+        and flags.c_contiguous
+        and flags.aligned
+        and (direction == "in" or flags.writeable)
+    )
+
+
+def _is_scalar(value: Any, width: str) -> bool:
+    """Whether a scalar is of the width's kind and in its range."""
+    if width in ("f32", "f64"):
+        return isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") in "f"
+    if width == "b1":
+        return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
+    bits = int(width[1:])
+    low, high = (0, 2**bits) if width[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    return hasattr(value, "__index__") and low <= int(value) < high
 
 
 _EXTENSIONS: dict[str, types.ModuleType | None] = {}
