@@ -61,6 +61,12 @@ def test_select_order_limit(oracles: Oracles, case: tuple[int, Question]) -> Non
     oracles[seed].check(question)
 
 
+@given(asked(random_sql.parametrized))
+def test_parameters(oracles: Oracles, case: tuple[int, Question]) -> None:
+    seed, question = case
+    oracles[seed].check(question)
+
+
 @given(asked(random_sql.nested))
 def test_subqueries_with_topk(oracles: Oracles, case: tuple[int, Question]) -> None:
     seed, question = case

@@ -513,7 +513,8 @@ def test_stars_never_show_the_sequence_number(mixed: Oracle, items: str) -> None
 def test_attributes_belong_to_devices(tmp_path: Path) -> None:
     """One value per device, also for rows written before it, and NULL before anything set it."""
     schema = make_schema(
-        ("time", TIMESTAMP_NS, Role.TIME), ("host", STRING, Role.TAG), ("site", STRING, Role.ATTRIBUTE), ("rank", INT64, Role.ATTRIBUTE),
+        ("time", TIMESTAMP_NS, Role.TIME), ("host", STRING, Role.TAG), ("site", STRING, Role.ATTRIBUTE),
+        ("rank", INT64, Role.ATTRIBUTE),
         ("usage", DOUBLE, Role.FIELD),
     )  # fmt: skip
     first = [{"time": (EPOCH_S + at) * NS, "host": host, "usage": float(at)} for host in "abc" for at in range(9)]

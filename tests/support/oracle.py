@@ -36,6 +36,9 @@ PAGES = (4, 8192)
 LEVELS = ("resources", "devices", "files", "chunks", "pages", "rows")
 _TIES = re.compile(r"/\*ties (\w+)(?: of (\w+))?\*/")
 
+#: What DuckDB refuses because of a value that it came by, where we, who compare without casting the column, may well answer.
+UNJUDGED = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.NotImplementedException)
+
 Counters = dict[str, Any]
 
 
@@ -127,6 +130,8 @@ class Oracle:
     def check(self, question: Question, settings: Mapping[str, dict[str, object]] = SETTINGS) -> dict[tuple[int, str], Counters]:
         """Ask both, everywhere; the counters of each run by page size and settings. Raises AssertionError where answers differ."""
         expected = self.expected(question)
+        if isinstance(expected, UNJUDGED):
+            return {}
         counters: dict[tuple[int, str], Counters] = {}
         for size, database in self.databases.items():
             for label, values in settings.items():
@@ -140,10 +145,29 @@ class Oracle:
                 difference = compare(got, expected, question)
                 assert not difference, f"{where}\n{text}\n{question.parameters or ''}\n{difference}"
                 counters[size, label] = got.counters
+                if label == "filter":
+                    self._check_python_values(database, text, question, values, where)
                 check_counters(got.counters, f"{where}\n{text}", values, "DuckQuery" not in plan)
             one, two = (counters.get((size, label)) for label in ("filter", "filter, two threads"))
             assert one == two or "DuckQuery" in plan, f"counters depend on threads: {question.text}\n{one}\n{two}"
         return counters
+
+    def _check_python_values(
+        self, database: tsdb.Database, text: str, question: Question, values: Mapping[str, object], where: str
+    ) -> None:
+        """``fetchall`` gives the Python values that DuckDB's does; it has none for some far times."""
+        try:
+            expected = [
+                repr(row) for row in self.duck.sql(self.spelled(question.text, "rowid"), params=question.parameters).fetchall()
+            ]
+        except duckdb.ConversionException:
+            return
+        found = [repr(row) for row in database.sql(text, question.parameters, settings=values).fetchall()]
+        if question.zeros:
+            found, expected = [[text.replace("-0.0", "0.0") for text in rows] for rows in (found, expected)]
+        if not question.ordered:
+            found, expected = sorted(found), sorted(expected)
+        assert found == expected, f"{where}\n{text}\nfetchall:\n  got      {found[:5]}\n  expected {expected[:5]}"
 
     def expected(self, question: Question) -> Answer | duckdb.Error:
         """DuckDB's answer, or its refusal."""

@@ -6,8 +6,12 @@ which rows an engine happens to look at.
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Sequence
+from decimal import Decimal
 
+import numpy as np
 from hypothesis import strategies as st
 
 from support.oracle import Question
@@ -359,3 +363,59 @@ def windowed(draw: st.DrawFn, seed: int) -> Question:
     """Window functions, and aggregates that look at an order."""
     del seed
     return Question(draw(_WINDOWS).format(where=draw(wheres())), zeros=True)
+
+
+# -------------------------------------------------------------------------------------------------- parameters
+
+_EPOCH = datetime.datetime(2024, 2, 28, 23, 59, 57)
+_WHOLES = st.sampled_from([0, 1, -1, 2, 7, 5, 2**63 - 1, -(2**63) + 1, 2**31 - 1, True, False])
+_REALS = st.sampled_from([0.0, -0.0, 1.5, 90.25, 12.0, math.nan, math.inf, -math.inf, 0.1, 2.0**53 + 2, 1e300])
+_DECIMALS = st.sampled_from([Decimal("1.5"), Decimal(0), Decimal("90.250"), Decimal(-1), Decimal("0.1"), Decimal("12.25")])
+_TEXTS = st.sampled_from([text for text in {*HOSTS, *NOTES} if text is not None])
+#: Values that a caller may give for each column: of its type, and of types that DuckDB compares it with.
+PARAMETERS: dict[str, st.SearchStrategy[object]] = {
+    "host": _TEXTS,
+    "note": _TEXTS,
+    "slot": _WHOLES,
+    "level": st.one_of(_WHOLES, _REALS, _DECIMALS),
+    "count": st.one_of(_WHOLES, _REALS, _DECIMALS),
+    "usage": st.one_of(_WHOLES, _REALS, _DECIMALS),
+    "odd": st.one_of(_WHOLES, _REALS, _DECIMALS),
+    "small": st.one_of(_WHOLES, _REALS, _DECIMALS, st.sampled_from([np.float32(0.5), np.float64(3), np.int32(3)])),
+    "up": st.booleans(),
+    "day": st.sampled_from([datetime.date(2024, 2, 28), datetime.date(1970, 1, 1), datetime.datetime(2024, 2, 28, 12)]),
+    "raw": st.sampled_from([b"", b"abc", b"\xff\x00"]),
+    "time": st.one_of(
+        st.integers(-4, 40).map(lambda second: _EPOCH + datetime.timedelta(seconds=second)),
+        st.integers(-4, 40).map(lambda quarter: _EPOCH + datetime.timedelta(seconds=quarter / 4, microseconds=1)),
+        st.sampled_from([datetime.date(2024, 2, 29), datetime.datetime(1970, 1, 1), "2024-02-29 00:00:00", "2024-02-29T00:00:01Z"]),
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def parametrized(draw: st.DrawFn, seed: int) -> Question:
+    """Conditions on parameters of every Python type, given by position or by name."""
+    del seed
+    table, parts = draw(st.sampled_from("ts")), []
+    values: list[object] = []
+    named = draw(st.booleans())
+
+    def place(name: str) -> str:
+        values.append(draw(st.one_of(PARAMETERS[name], PARAMETERS[name], PARAMETERS[name], st.none())))
+        return f"$p{len(values)}" if named else "?"
+
+    for name in draw(st.lists(st.sampled_from(sorted(PARAMETERS)), min_size=1, max_size=3)):
+        match draw(st.integers(0, 4)):
+            case 0 | 1:
+                parts.append(f"{name} {draw(_OPS)} {place(name)}")
+            case 2:
+                parts.append(f"{name} BETWEEN {place(name)} AND {place(name)}")
+            case 3:
+                parts.append(f"{name} IN ({place(name)}, {place(name)})")
+            case _:
+                parts.append(f"{name} IS DISTINCT FROM {place(name)}")
+    where = draw(st.sampled_from([" AND ", " OR "])).join(parts)
+    text = f"SELECT * FROM {table} WHERE {where} ORDER BY {draw(orders())} /*ties {table}*/{draw(LIMITS)}"
+    parameters = {f"p{at}": value for at, value in enumerate(values, 1)} if named else values
+    return Question(text, ordered=True, parameters=parameters)

@@ -67,8 +67,8 @@ ROLES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 def schema_of(time: ColumnType, seen: ColumnType, tags: tuple[str, ...], attributes: tuple[str, ...]) -> Schema:
     """A table with a column of every type."""
     kinds = {
-        "host": STRING, "slot": INT32, "usage": DOUBLE, "odd": DOUBLE, "small": FLOAT, "count": INT64, "level": INT32, "note": STRING,
-        "up": BOOLEAN, "day": DATE, "seen": seen, "raw": BLOB, "vec": ColumnType(Kind.VECTOR, 2),
+        "host": STRING, "slot": INT32, "usage": DOUBLE, "odd": DOUBLE, "small": FLOAT, "count": INT64, "level": INT32,
+        "note": STRING, "up": BOOLEAN, "day": DATE, "seen": seen, "raw": BLOB, "vec": ColumnType(Kind.VECTOR, 2),
     }  # fmt: skip
     roles = {**dict.fromkeys(tags, Role.TAG), **dict.fromkeys(attributes, Role.ATTRIBUTE)}
     others = ((name, kind, roles.get(name, Role.FIELD)) for name, kind in kinds.items())
