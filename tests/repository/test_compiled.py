@@ -77,7 +77,8 @@ def test_checked_kernels_refuse_what_the_extension_would_crash_on(tmp_path: Path
 import numpy as np
 from tiny.kernels.adding import total
 print(total(np.arange(5), 3))
-for wrong in ((np.arange(5, dtype=np.int32), 3), (np.arange(10)[::2], 3), (np.arange(5), 3.5), (np.arange(5), 2**63), (np.arange(5),)):
+narrow, strided, good = np.arange(5, dtype=np.int32), np.arange(10)[::2], np.arange(5)
+for wrong in ((narrow, 3), (strided, 3), (good, 3.5), (good, 2**63), (good,)):
     try:
         print("taken", total(*wrong))
     except TypeError as error:
