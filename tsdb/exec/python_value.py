@@ -40,11 +40,33 @@ def values_of(vector: Vector) -> list[Any]:
         values = _dates(vector)
     elif kind is Kind.VECTOR:
         values = [tuple(row) for row in vector.values.tolist()]
+    elif vector.pool is not None:
+        return _texts(vector)
     else:
-        return vector.to_physical_list()
+        values = vector.values.tolist()
     if vector.validity is not None:
         return [value if valid else None for value, valid in zip(values, vector.validity.tolist(), strict=True)]
     return values
+
+
+def _texts(vector: Vector) -> list[Any]:
+    """Strings, or bytes for BLOB; each code of the pool is looked up once."""
+    pool, codes = vector.pool, vector.values
+    assert pool is not None
+    if vector.validity is not None:
+        codes = np.where(vector.validity, codes, -1)
+    decode = vector.type.kind is Kind.STRING
+    known: dict[int, Any] = {-1: None}
+    out = []
+    if len(codes) > len(pool):
+        texts = pool.tolist()
+        known.update(enumerate([text.decode() for text in texts] if decode else texts))
+    for code in codes.tolist():
+        if code not in known:
+            text = pool.bytes_at(code)
+            known[code] = text.decode() if decode else text
+        out.append(known[code])
+    return out
 
 
 def _moments(vector: Vector) -> list[Any]:

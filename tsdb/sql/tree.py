@@ -1,14 +1,15 @@
-"""Syntax trees of queries, by sqlglot's parser for DuckDB. Imported on use: it costs a tenth of a second of a fresh process."""
+"""Syntax trees of queries, by sqlglot. Imported on use: it costs a tenth of a second of a fresh process."""
 
 from __future__ import annotations
 
 import logging
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
-_DIALECT = DuckDB()
+from tsdb.sql.dialect import Tsdb
+
+_DIALECT = Tsdb()
 
 
 class _Quiet(logging.Filter):
