@@ -201,7 +201,7 @@ def _many(path: Path, count: int, first: int = 0) -> Path:
 
 
 def test_small_memory_means_several_commits(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsdb.ingest.stream.BATCH_ROWS", 8192)
+    monkeypatch.setattr("tsdb.ingest.csv_text.PIECE_BYTES", 200_000)
     path = _many(tmp_path / "a.csv", 200_000)
     seen: list[Progress] = []
     report = ingest(
@@ -238,17 +238,20 @@ def test_an_interrupted_ingest_goes_on(store: Store, tmp_path: Path, monkeypatch
         return real(*args, **kwargs)
 
     monkeypatch.setattr("tsdb.ingest.ingest.BATCH_ROWS", 10_000)
-    monkeypatch.setattr("tsdb.ingest.stream.BATCH_ROWS", 10_000)
+    monkeypatch.setattr("tsdb.ingest.csv_text.PIECE_BYTES", 200_000)
     with monkeypatch.context() as patch:
         patch.setattr(store, "write_pieces", failing)
         with pytest.raises(KeyboardInterrupt):
-            ingest(store, "t", path, time_unit="ms", memory_limit=2**21)
+            ingest(store, "t", path, time_unit="ms", memory_limit=2**21, rejects=tmp_path / "r.csv")
     known = store.entry("t").sources[str(path)]
     assert not known.finished
     assert 0 < known.rows < 60_000
     report = ingest(store, "t", path, time_unit="ms", rejects=tmp_path / "r.csv")
-    assert report.rejected == 6, "all bad rows of the file, also of the part that was read before"
-    assert report.read == 60_000 - known.rows + sum(number % 10_000 == 77 for number in range(known.rows))
+    assert (report.read, report.rejected) == (60_000 - known.rows, 6 - known.rejected)
+    with (tmp_path / "r.csv").open(newline="") as file:
+        assert [int(row["line"]) for row in csv.DictReader(file)] == [
+            number + 2 for number in range(60_000) if number % 10_000 == 77
+        ]
     assert report.updated == 0
     assert any("resumed" in note for note in report.notes)
     assert sorted(row[0] for row in _rows(store, "time")) == [number for number in range(60_000) if number % 10_000 != 77]

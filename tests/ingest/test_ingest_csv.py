@@ -170,9 +170,9 @@ REASONS = [
     (6, "time", "there is no time"),
     (7, "n", "'1.5' is not a whole number"),
     (9, "small", "'2147483648' is outside of the range of INT32"),
-    (10, "n", "3 cells where there should be 6"),
+    (10, "", "3 cells where there should be 6"),
     (11, "", "7 cells where there should be 6"),
-    (12, "s", "not UTF-8"),
+    (12, "", "not UTF-8"),
     (13, "time", "'2300-01-01' is outside of the range of TIMESTAMP_NS"),
     (14, "time", "'2020-02-30' is not a time"),
     (15, "time", "there is no time"),
@@ -197,8 +197,8 @@ def test_bad_rows_are_named_by_line_column_and_reason(case: Case, breaks: bytes,
 
 
 def test_rejects_in_a_larger_file_and_many_pieces(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsdb.ingest.reject.PIECE_BYTES", 1000)
-    monkeypatch.setattr("tsdb.ingest.reject.RECORDS_AT_ONCE", 7)
+    monkeypatch.setattr("tsdb.ingest.csv_text.PIECE_BYTES", 1000)
+    monkeypatch.setattr("tsdb.ingest.csv_text.RECORDS_MIN", 7)
     lines = ["time,host,v,s"]
     expected = []
     for number in range(2000):
@@ -231,7 +231,8 @@ def test_cut_files(case: Case) -> None:
         case.ingest(data[: len(data) // 2], "a.csv.gz")
     assert case.ingest("time,host,v\n2020-01-01,a,1\n2020-01-02,a").rejected == 1
     assert case.ingest('time,host,s\n2020-01-03,a,x\n2020-01-04,a,"never closed\n2020-01-05,a,y\n').rejected == 1
-    assert case.rows("time") == [1577836800 * NS, 1578009600 * NS]
+    assert case.rejected() == [(3, "", "a quote is not closed, or closed before the end of its cell", '2020-01-04,a,"never closed')]
+    assert case.rows("time") == [1577836800 * NS, 1578009600 * NS, 1578182400 * NS], "only the line with the quote is given up"
 
 
 def test_epochs_zones_and_units(case: Case) -> None:

@@ -13,23 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsdb.exec.kernels import text_value
-from tsdb.exec.kernels.text_value import ABSOLUTE, BLANK, FINER, LOCAL, MALFORMED, OUTSIDE
+from tsdb.exec.kernels.text_value import ABSOLUTE, BLANK, FINER, INEXACT, LOCAL, MALFORMED, OUTSIDE
+from tsdb.ingest.cells import Cells, read_cells
 from tsdb.ingest.instant import SKIPPED, TimeReading, guess_unit
 from tsdb.ingest.zone import Zone
 from tsdb_format.errors import InvalidInput
-from tsdb_format.types import TIMESTAMP_MS, TIMESTAMP_NS, TIMESTAMP_S, TIMESTAMP_US
+from tsdb_format.schema import Column
+from tsdb_format.types import TIMESTAMP_MS, TIMESTAMP_NS, TIMESTAMP_S, TIMESTAMP_US, Role, parse_type
 from tsdb_format.vector import Pool
 
 NS = 10**9
-NO_NULL = np.empty(0, np.bool_)
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def _run(kernel: Any, mode: str, texts: list[str], *numbers: int, valid: np.ndarray = NO_NULL) -> list[tuple[int, int]]:
-    pool = Pool.of([text.encode() for text in texts])
-    values, status = np.empty(len(texts), np.int64), np.empty(len(texts), np.uint8)
-    run = kernel.resolve(mode)
-    failed = run(pool.offsets, pool.data, valid, *numbers, values, status)
+def _run(kernel: Any, mode: str, texts: list[str | None], *numbers: Any, dtype: Any = np.int64) -> list[tuple[Any, int]]:
+    pool = Pool.of([(text or "").encode() for text in texts])
+    starts = np.array([-1 if text is None else start for text, start in zip(texts, pool.offsets, strict=False)], np.int64)
+    values, status = np.empty(len(texts), dtype), np.empty(len(texts), np.uint8)
+    failed = kernel.resolve(mode)(starts, pool.offsets[1:], pool.data, *numbers, values, status)
     assert failed == int((status > (LOCAL if kernel is text_value.parse_times else ABSOLUTE)).sum())
     return list(zip(values.tolist(), status.tolist(), strict=True))
 
@@ -103,9 +104,7 @@ def test_times(mode: str) -> None:
 
 
 def test_a_failed_time_is_not_the_one_before() -> None:
-    found = _run(
-        text_value.parse_times, "auto", ["2020-01-01", "bad", "", "2020-01-01"], NS, valid=np.array([True, True, True, False])
-    )
+    found = _run(text_value.parse_times, "auto", ["2020-01-01", "bad", "", None], NS)
     assert found == [(1577836800 * NS, LOCAL), (0, MALFORMED), (0, BLANK), (0, BLANK)]
 
 
@@ -177,6 +176,53 @@ def test_scaled_numbers_as_decimals(numbers: list[Decimal], factors: tuple[int, 
             assert status == FINER or not -(2**63) <= Decimal(text) * scale < 2**63
 
 
+POWERS = 10.0 ** np.arange(23)
+REALS = [
+    ("0", 0.0, ABSOLUTE), ("-0", -0.0, ABSOLUTE), ("1.5", 1.5, ABSOLUTE), (" +1.5 ", 1.5, ABSOLUTE), (".5", 0.5, ABSOLUTE),
+    ("5.", 5.0, ABSOLUTE), ("1e3", 1000.0, ABSOLUTE), ("1E-3", 0.001, ABSOLUTE), ("-1.25e+2", -125.0, ABSOLUTE),
+    ("0e999", 0.0, ABSOLUTE),
+    ("9007199254740992", 2.0**53, ABSOLUTE), ("9007199254740993", 0.0, INEXACT), ("51.846000000000004", 0.0, INEXACT),
+    ("1e23", 0.0, INEXACT), ("1e400", 0.0, INEXACT), ("0." + "0" * 30 + "1", 0.0, INEXACT), ("1" * 30, 0.0, INEXACT),
+    ("inf", np.inf, ABSOLUTE), ("-Infinity", -np.inf, ABSOLUTE), ("", 0.0, BLANK), (None, 0.0, BLANK),
+    *((bad, 0.0, MALFORMED) for bad in (".", "-", "e5", "1e", "1e+", "1.2.3", "1,5", "0x10", "1_000", "one", "--1", "1 2", "1e5x")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["python", "jit"])
+def test_reals(mode: str) -> None:
+    found = _run(text_value.parse_reals, mode, [text for text, *_ in REALS], 2**53, 22, POWERS, dtype=np.float64)
+    for (text, value, status), (there, verdict) in zip(REALS, found, strict=True):
+        assert (text, verdict) == (text, status)
+        assert np.float64(value).tobytes() == np.float64(there).tobytes(), text
+    [(value, status)] = _run(text_value.parse_reals, mode, ["NaN"], 2**53, 22, POWERS, dtype=np.float64)
+    assert np.isnan(value)
+    assert status == ABSOLUTE
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
+@given(
+    data=st.lists(
+        st.one_of(st.floats(), st.floats(width=32), st.decimals(-1000, 1000, places=3).map(float)), min_size=1, max_size=40
+    )
+)
+def test_reals_are_those_that_python_reads(kind: str, data: list[float]) -> None:
+    texts = [repr(value) for value in data] + [f"{value:.2f}" for value in data] + [f"{value:.25e}" for value in data]
+    converted = read_cells(Cells.of(texts), Column("x", parse_type(kind), Role.FIELD, 1), TimeReading(), numbers=True)
+    assert converted.status is None
+    with np.errstate(over="ignore"):
+        expected = np.array([float(text) for text in texts]) if kind == "DOUBLE" else np.array([np.float32(text) for text in texts])
+    assert np.array_equal(converted.vector.values, expected, equal_nan=True)
+    assert (np.signbit(converted.vector.values) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.parametrize("mode", ["python", "jit"])
+def test_truth(mode: str) -> None:
+    texts = ["true", "T", "Yes", "y", "1", "FALSE", "f", "no", "N", "0", " true ", "", None, "2", "tru", "truefalse", "on"]
+    found = _run(text_value.parse_booleans, mode, texts, dtype=np.bool_)
+    assert [value for value, _ in found] == [True] * 5 + [False] * 5 + [True] + [False] * 6
+    assert [status for _, status in found] == [ABSOLUTE] * 11 + [BLANK] * 2 + [MALFORMED] * 4
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "kind", "expected"),
     [
@@ -196,7 +242,7 @@ def test_scaled_numbers_as_decimals(numbers: list[Decimal], factors: tuple[int, 
 )
 def test_epoch_numbers(text: str, unit: str, kind: Any, expected: int | None) -> None:
     pool = Pool.of([text.encode()])
-    values, status = TimeReading.of(unit, None).text(kind, pool.offsets, pool.data, None, numbers=True)
+    values, status = TimeReading.of(unit, None).text(kind, pool.offsets[:-1], pool.offsets[1:], pool.data, numbers=True)
     assert (int(values[0]) if not status[0] else None) == expected
 
 
@@ -229,7 +275,7 @@ def test_the_hour_that_was_skipped_and_the_one_shown_twice() -> None:
     texts = ["2024-03-31 01:59:59", "2024-03-31 02:30:00", "2024-03-31 03:00:00", "2024-10-27 02:30:00", "2024-10-27 03:00:00"]
     texts += ["2024-03-31T02:30:00Z", "1800-01-01"]
     pool = Pool.of([text.encode() for text in texts])
-    values, status = reading.text(TIMESTAMP_S, pool.offsets, pool.data, None, numbers=False)
+    values, status = reading.text(TIMESTAMP_S, pool.offsets[:-1], pool.offsets[1:], pool.data, numbers=False)
     assert status.tolist() == [0, SKIPPED, 0, 0, 0, 0, 0]
     assert values[[0, 2, 3, 4, 5]].tolist() == [1711846799, 1711846800, 1729989000, 1729994400, 1711852200]
     assert reading.ambiguous == 1

@@ -154,7 +154,7 @@ def test_kernels_both_ways(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Pool.of(strings)
     interner = Interner()
     with np.errstate(over="ignore"):
-        codes = interner.codes(pool.offsets, pool.data)
+        codes = interner.pool_codes(pool)
     distinct = list(dict.fromkeys(strings))
     assert codes.tolist() == [distinct.index(string) for string in strings]
     assert interner.pool.tolist() == distinct

@@ -102,11 +102,11 @@ class DeviceIndex:
         used = np.zeros(len(pool), np.bool_)
         used[vector.values if vector.validity is None else vector.values[vector.validity]] = True
         if used.all():
-            return interner.codes(pool.offsets, pool.data, add=add)
+            return interner.pool_codes(pool, add=add)
         chosen = np.flatnonzero(used).astype(np.int32)
         part = take_strings(pool, chosen)
         codes = np.full(len(pool), -1, np.int32)
-        codes[chosen] = interner.codes(part.offsets, part.data, add=add)
+        codes[chosen] = interner.pool_codes(part, add=add)
         return codes
 
     def _number_slice(self, keys: NDArray[np.int64], add: bool, numbers: NDArray[np.int32]) -> None:

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels.numbering import intern_strings, rebuild_slots
-from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool
-
-_NO_NULL = np.empty(0, np.bool_)
+from tsdb_format.vector import ByteArray, IntArray, Pool
 
 
 class Interner:
@@ -24,7 +22,7 @@ class Interner:
         self._hash = np.zeros(64, np.uint64)
         self._slots = np.full(128, -1, np.int32)
         if pool is not None:
-            self.codes(pool.offsets, pool.data)
+            self.pool_codes(pool)
 
     def __len__(self) -> int:
         return int(self._size[0])
@@ -35,18 +33,21 @@ class Interner:
         count = len(self)
         return Pool(self._offsets[: count + 1], self._data[: int(self._offsets[count])])
 
-    def codes(self, offsets: IntArray, data: ByteArray, valid: BoolArray | None = None, *, add: bool = True) -> NDArray[np.int32]:
-        """The code of each string; -1 for NULL, and for an unknown one unless ``add``."""
-        codes = np.empty(len(offsets) - 1, np.int32)
+    def codes(self, starts: IntArray, stops: IntArray, data: ByteArray, *, add: bool = True) -> NDArray[np.int32]:
+        """The code of each string data[starts[i]:stops[i]]; -1 for NULL (a start of -1), and for an unknown one unless ``add``."""
+        codes = np.empty(len(starts), np.int32)
         row = 0
         while row < len(codes):
             row = intern_strings(
-                offsets, data, _NO_NULL if valid is None else valid, row, add,
-                self._slots, self._offsets, self._data, self._hash, self._size, codes,
+                starts, stops, data, row, add, self._slots, self._offsets, self._data, self._hash, self._size, codes
             )  # fmt: skip
             if row < len(codes):
-                self._enlarge(int(offsets[row + 1] - offsets[row]))
+                self._enlarge(int(stops[row] - starts[row]))
         return codes
+
+    def pool_codes(self, pool: Pool, *, add: bool = True) -> NDArray[np.int32]:
+        """The code of each string of a pool."""
+        return self.codes(pool.offsets[:-1], pool.offsets[1:], pool.data, add=add)
 
     def _enlarge(self, bytes_needed: int) -> None:
         count = len(self)

@@ -9,23 +9,26 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from tsdb.ingest.stream import INTERNED, Block, TextPools
+from tsdb.ingest.block import INTERNED, Block, TextPools
+from tsdb.ingest.reject import Reject
 from tsdb.storage.batch import Pieces
 from tsdb.storage.manifest import SourceEntry
 from tsdb_format.vector import Pool, Vector
 
 T = TypeVar("T")
 
+#: What a reject costs besides its line.
+REJECT_BYTES = 400
+
 
 @dataclass(slots=True)
 class Chunk:
-    """The rows of one commit, and how far it brings each source."""
+    """The rows of one commit, those refused among them, and how far it brings each source."""
 
     columns: dict[str, Pieces]
     row_count: int
     sources: list[SourceEntry]
-    read: int
-    rejected: int
+    rejects: list[Reject]
 
 
 @dataclass(slots=True)
@@ -37,8 +40,7 @@ class ChunkBuilder:
     rows_max: int
     bytes: int = 0
     row_count: int = 0
-    read: int = 0
-    rejected: int = 0
+    rejects: list[Reject] = field(default_factory=list)
     sources: dict[str, SourceEntry] = field(default_factory=dict)
     _pieces: dict[str, list[Vector]] = field(default_factory=dict)
 
@@ -54,11 +56,12 @@ class ChunkBuilder:
             for name in missing:
                 self._pieces[name].append(_nulls_like(self._pieces[name][0], block.row_count))
         self.row_count += block.row_count
-        self.read += block.read
+        self.rejects += block.rejects
+        self.bytes += sum(len(reject.raw) + REJECT_BYTES for reject in block.rejects)
 
     def full(self, next_rows: int) -> bool:
         """Whether ``next_rows`` more would be too many."""
-        return self.row_count > 0 and (self.bytes >= self.bytes_max or self.row_count + next_rows > self.rows_max)
+        return self.bytes >= self.bytes_max or self.row_count + next_rows > max(self.rows_max, next_rows)
 
     def take(self) -> Chunk:
         """Hand over what was gathered and start anew."""
@@ -67,9 +70,9 @@ class ChunkBuilder:
             shared = self.pools.pools[name].pool if name in self.pools.pools else None
             pool = shared if shared is not None and len(shared) else Pool.of([b""])
             columns[name] = [Vector(v.type, v.values, v.validity, pool) if v.pool is INTERNED else v for v in pieces]
-        chunk = Chunk(columns, self.row_count, list(self.sources.values()), self.read, self.rejected)
-        self._pieces, self.sources = {}, {}
-        self.bytes = self.row_count = self.read = self.rejected = 0
+        chunk = Chunk(columns, self.row_count, list(self.sources.values()), self.rejects)
+        self._pieces, self.sources, self.rejects = {}, {}, []
+        self.bytes = self.row_count = 0
         self.pools.next_chunk()
         return chunk
 

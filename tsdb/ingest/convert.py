@@ -25,14 +25,11 @@ from tsdb.ingest.instant import (
     StatusArray,
     TimeReading,
     rescale,
-    retry_numbers,
 )
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import Column
 from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
-
-_NO_NULL = np.empty(0, np.bool_)
 
 
 @dataclass(slots=True)
@@ -61,6 +58,16 @@ def reason(status: int, column: Column, value: Any = None) -> str:
         SKIPPED: f"{shown}is a time that clocks in that zone skipped",
     }
     return texts[int(status)]
+
+
+def refuse_missing(converted: Converted) -> None:
+    """Turn NULLs into refusals, in a time column: a row without a time is neither NULL nor at the time before."""
+    validity = converted.vector.validity
+    if validity is not None:
+        status = converted.status if converted.status is not None else np.zeros(len(validity), np.uint8)
+        status[~validity] = BLANK
+        converted.status = status
+        converted.vector.validity = None
 
 
 def _shown(value: Any) -> str:
@@ -149,6 +156,12 @@ def strings_of(array: Any) -> tuple[IntArray, ByteArray]:
     return found, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
+def cells_of(array: Any, valid: BoolArray | None) -> tuple[IntArray, IntArray, ByteArray]:
+    """(starts, stops, data) of a string array, with start -1 for NULL."""
+    offsets, data = strings_of(array)
+    return offsets[:-1] if valid is None else np.where(valid, offsets[:-1], -1), offsets[1:], data
+
+
 def is_text(kind: Any) -> bool:
     """Whether an Arrow type is a plain string type."""
     import pyarrow as pa
@@ -164,13 +177,6 @@ def _nulls(kind: ColumnType, count: int) -> Vector:
 def _to_boolean(array: Any, valid: BoolArray | None, column: Column, reading: TimeReading, numbers: bool) -> Converted | None:
     import pyarrow as pa
 
-    if is_text(array.type) and numbers:
-        words = [None if word is None else word.strip().lower() for word in array.to_pylist()]
-        truth = np.array([_WORDS.get(word or "", 2) for word in words], np.uint8)
-        known = truth < 2
-        blank = np.array([not word for word in words], np.bool_)
-        status = np.where(known | blank, 0, MALFORMED).astype(np.uint8)
-        return Converted(Vector(column.type, truth == 1, ~blank if blank.any() else None), status)
     if not pa.types.is_boolean(array.type):
         return None
     return Converted(Vector(column.type, _bits(array.buffers()[1], array.offset, len(array)), valid))
@@ -182,11 +188,7 @@ def _to_integer(array: Any, valid: BoolArray | None, column: Column, reading: Ti
 
     wanted = column.type.physical
     status: StatusArray | None = None
-    if is_text(array.type) and numbers:
-        offsets, data = strings_of(array)
-        values, status = parse_integers(offsets, data, valid)
-        valid = _without_blanks(valid, status)
-    elif pa.types.is_integer(array.type):
+    if pa.types.is_integer(array.type):
         values = values_of(array, array.type.to_pandas_dtype())
     elif pa.types.is_floating(array.type):
         if array.type == pa.float16():
@@ -212,17 +214,7 @@ def _to_integer(array: Any, valid: BoolArray | None, column: Column, reading: Ti
     return Converted(Vector(column.type, values, valid), status)
 
 
-def parse_integers(offsets: IntArray, data: ByteArray, valid: BoolArray | None) -> tuple[IntArray, StatusArray]:
-    """Whole numbers out of text; blank is marked, as is what has a fraction."""
-    from tsdb.exec.kernels.text_value import parse_numbers
-
-    values, status = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.uint8)
-    if parse_numbers(offsets, data, _NO_NULL if valid is None else valid, 1, 1, values, status):
-        retry_numbers(offsets, data, 1, 1, values, status)
-    return values, status
-
-
-def _without_blanks(valid: BoolArray | None, status: StatusArray) -> BoolArray | None:
+def without_blanks(valid: BoolArray | None, status: StatusArray) -> BoolArray | None:
     """The validity with blank texts as NULL."""
     blank = status == BLANK
     if not blank.any():
@@ -238,8 +230,6 @@ def _to_real(array: Any, valid: BoolArray | None, column: Column, reading: TimeR
 
     wanted = column.type.physical
     status: StatusArray | None = None
-    if is_text(array.type) and numbers:
-        return _text_to_real(array, column)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         if array.type not in (pa.float32(), pa.float64()):
             array = pc.cast(array, pa.float64(), safe=False)
@@ -262,29 +252,6 @@ def _to_real(array: Any, valid: BoolArray | None, column: Column, reading: TimeR
     else:
         return None
     return Converted(Vector(column.type, values, valid), status)
-
-
-def _text_to_real(array: Any, column: Column) -> Converted:
-    """Decimal texts as floats; blank is NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(array)
-    filled = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, trimmed.type), trimmed)
-    valid = validity_of(filled)
-    status = np.zeros(len(filled), np.uint8)
-    try:
-        values = pc.fill_null(pc.cast(filled, pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
-        values = np.zeros(len(filled), np.float64)
-        for row, text in enumerate(filled.to_pylist()):
-            if text is not None:
-                try:
-                    values[row] = float(text) if "_" not in text else float("x")
-                except ValueError:
-                    status[row] = MALFORMED
-    with np.errstate(over="ignore"):
-        return Converted(Vector(column.type, values.astype(column.type.physical), valid), status)
 
 
 def _to_string(array: Any, valid: BoolArray | None, column: Column, reading: TimeReading, numbers: bool) -> Converted | None:
@@ -313,9 +280,8 @@ def _to_date(array: Any, valid: BoolArray | None, column: Column, reading: TimeR
     if pa.types.is_date32(kind):
         return Converted(Vector(column.type, values_of(array, np.int32), valid))
     if is_text(kind):
-        offsets, data = strings_of(array)
-        days, status = reading.text(column.type, offsets, data, valid, numbers=False)
-        valid = _without_blanks(valid, status)
+        days, status = reading.text(column.type, *cells_of(array, valid), numbers=False)
+        valid = without_blanks(valid, status)
     elif pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
         ticks = values_of(array, np.int64)
         per_day = 86_400 * (10**3 if pa.types.is_date64(kind) else UNITS[kind.unit])
@@ -330,9 +296,8 @@ def _to_time(array: Any, valid: BoolArray | None, column: Column, reading: TimeR
 
     kind, per_second = array.type, column.type.units_per_second
     if is_text(kind):
-        offsets, data = strings_of(array)
-        ticks, status = reading.text(column.type, offsets, data, valid, numbers=numbers)
-        return Converted(Vector(column.type, ticks, _without_blanks(valid, status)), status)
+        ticks, status = reading.text(column.type, *cells_of(array, valid), numbers=numbers)
+        return Converted(Vector(column.type, ticks, without_blanks(valid, status)), status)
     if pa.types.is_timestamp(kind):
         ticks, status = rescale(values_of(array, np.int64), UNITS[kind.unit], per_second)
         if kind.tz is None and reading.zone is not None:
@@ -372,8 +337,6 @@ def _to_vector(array: Any, valid: BoolArray | None, column: Column, reading: Tim
     return Converted(Vector(column.type, values, valid), status)
 
 
-#: How truth is written.
-_WORDS = {"true": 1, "t": 1, "1": 1, "yes": 1, "y": 1, "false": 0, "f": 0, "0": 0, "no": 0, "n": 0}
 _Work = Callable[[Any, "BoolArray | None", Column, TimeReading, bool], "Converted | None"]
 _BY_KIND: dict[Kind, _Work] = {
     Kind.BOOLEAN: _to_boolean, Kind.INT32: _to_integer, Kind.INT64: _to_integer, Kind.FLOAT: _to_real, Kind.DOUBLE: _to_real,

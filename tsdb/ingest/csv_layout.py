@@ -1,10 +1,11 @@
-"""What a CSV file looks like: its delimiter, its header, its first rows. Read from the head of the file, before DuckDB sees it."""
+"""What a CSV file looks like: its delimiter, its header, its first rows. Read from the head of the file."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import io
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from tsdb.ingest.source import Source, open_text
 from tsdb_format.errors import InvalidInput
 
 #: Bytes of the head that are looked at.
-HEAD_BYTES = 262_144
+HEAD_BYTES = 65_536
 DELIMITERS = ",\t;|"
 QUOTE = '"'
 
@@ -26,7 +27,6 @@ class CsvLayout:
     width: int
     sample: tuple[tuple[str, ...], ...]
     row_bytes: float
-    quoted_blanks: bool
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -36,10 +36,12 @@ class CsvLayout:
 
 def read_layout(source: Source, known: Collection[str]) -> CsvLayout | None:
     """The layout of a file, None for one without any row or header. ``known`` are names that a header would contain."""
+    import zstandard
+
     try:
         with open_text(source) as file:
             raw = file.read(HEAD_BYTES)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise InvalidInput(f"{source.path} cannot be read: {error}") from None
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InvalidInput(f"{source.path} is UTF-16; only UTF-8 is read")
@@ -60,7 +62,7 @@ def read_layout(source: Source, known: Collection[str]) -> CsvLayout | None:
     names = tuple(cell.strip() for cell in rows[0])
     header = names if hits or _is_header(names) else None
     sample = tuple(tuple(row) for row in (rows[1:] if header else rows))
-    return CsvLayout(delimiter, header, width, sample, max(1.0, len(text) / len(rows)), _has_quoted_blank(text, delimiter))
+    return CsvLayout(delimiter, header, width, sample, max(1.0, len(text) / len(rows)))
 
 
 def _rows(text: str, delimiter: str, whole: bool) -> list[list[str]]:
@@ -85,14 +87,3 @@ def _is_value(cell: str) -> bool:
     except ValueError:
         return len(cell) >= 8 and cell[:4].isdigit() and cell[4] in "-/"
     return True
-
-
-def _has_quoted_blank(text: str, delimiter: str) -> bool:
-    """Whether the head has a cell that is written as two quotes."""
-    at = text.find('""')
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + 2 : at + 3]
-        if before in ("", delimiter, "\n", "\r") and after in ("", delimiter, "\n", "\r"):
-            return True
-        at = text.find('""', at + 1)
-    return False

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tsdb.ingest.cells import Cells, read_cells
+from tsdb.ingest.convert import reason
 from tsdb.ingest.csv_layout import CsvLayout, read_layout
 from tsdb.ingest.instant import UNITS, TimeReading, guess_unit
 from tsdb.ingest.source import Source
 from tsdb.quoting import quoted_name, quoted_text
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import Column, Schema
-from tsdb_format.types import Kind, Role
-
-#: Kinds whose text DuckDB turns into values; it would round or misread the others.
-_TYPED_BY_DUCKDB = {Kind.BOOLEAN: "BOOLEAN", Kind.FLOAT: "FLOAT", Kind.DOUBLE: "DOUBLE", Kind.BLOB: "BLOB"}
+from tsdb_format.types import Role
+from tsdb_format.vector import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +83,20 @@ class FilePlan:
         return self.source.bytes / self.layout.row_bytes * (4 if self.source.compressed else 1)
 
     def query(self) -> str:
-        """The SELECT that delivers the columns in the plan's order."""
-        selected = ", ".join(f"c{each.index}" if self.layout else quoted_name(each.name) for each in self.columns)
-        path = quoted_text(escaped_path(self.source.path))
-        if self.layout is None:
-            return f"SELECT {selected} FROM read_parquet([{path}])"
-        kinds = {each.index: self._duckdb_type(each) for each in self.columns}
-        columns = ", ".join(f"'c{index}': '{kinds.get(index, 'VARCHAR')}'" for index in range(self.layout.width))
-        return (
-            f"SELECT {selected} FROM read_csv([{path}], columns={{{columns}}}, {csv_options(self.source, self.layout)}, "
-            "auto_detect=false, store_rejects=true, allow_quoted_nulls=false, max_line_size=16777216, buffer_size=33554432)"
-        )
+        """The SELECT that delivers a Parquet file's columns in the plan's order."""
+        selected = ", ".join(quoted_name(each.name) for each in self.columns)
+        return f"SELECT {selected} FROM {parquet_relation(self.source)}"
 
-    def _duckdb_type(self, plan: ColumnPlan) -> str:
-        kind = plan.column.type
-        if kind.kind is Kind.VECTOR:
-            return f"FLOAT[{kind.width}]"
-        if self.layout is not None and self.layout.quoted_blanks and kind.kind is not Kind.BLOB:
-            return "VARCHAR"  # a quoted blank is NULL where it cannot be a string
-        return _TYPED_BY_DUCKDB.get(kind.kind, "VARCHAR")
-
-
-def csv_options(source: Source, layout: CsvLayout) -> str:
-    """The dialect as arguments of DuckDB's CSV functions."""
-    compression = "gzip" if source.path.endswith(".gz") else "zstd" if source.path.endswith(".zst") else "none"
-    header = str(layout.header is not None).lower()
-    delimiter = quoted_text(layout.delimiter)
-    return f"header={header}, delim={delimiter}, quote='\"', escape='\"', compression='{compression}'"
+    def constants(self, schema: Schema) -> dict[str, Vector]:
+        """The tags that the path gives, as vectors of one row; raises InvalidInput where one is not of its column's type."""
+        out: dict[str, Vector] = {}
+        for name, text in self.source.path_tags.items():
+            column = schema.column(name)
+            converted = read_cells(Cells.of([text]), column, TimeReading(), numbers=True)
+            if converted.status is not None:
+                raise InvalidInput(f"tag {name!r} from the path: {reason(converted.status[0], column, text)}")
+            out[name] = converted.vector
+        return out
 
 
 def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan | None:
@@ -139,10 +126,16 @@ def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan |
 
 def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeOptions) -> FilePlan:
     """The plan for a Parquet file. Raises NotFound, InvalidInput."""
-    relation = f"read_parquet([{quoted_text(escaped_path(source.path))}])"
-    found = connection.execute(f"FROM {relation} LIMIT 64")
-    names = tuple(each[0] for each in found.description)
-    sample = found.fetchall()
+    import duckdb
+
+    metadata = parquet_relation(source, "parquet_file_metadata")
+    try:
+        found = connection.execute(f"FROM {parquet_relation(source)} LIMIT 64")
+        names = tuple(each[0] for each in found.description)
+        sample = found.fetchall()
+        [[rows]] = connection.execute(f"SELECT sum(num_rows) FROM {metadata}").fetchall()
+    except duckdb.Error as error:
+        raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
     matched = match_header(source, names, schema, options.time)
     plans: list[ColumnPlan] = []
     for index, column in matched.items():
@@ -150,8 +143,6 @@ def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeO
         reading, numbers = options.reading(column.name, cells) if column.type.is_time else (TimeReading(), False)
         plans.append(ColumnPlan(index, names[index], column, reading, numbers))
     ignored = tuple(name for index, name in enumerate(names) if index not in matched)
-    metadata = f"parquet_file_metadata([{quoted_text(escaped_path(source.path))}])"
-    [[rows]] = connection.execute(f"SELECT sum(num_rows) FROM {metadata}").fetchall()
     return FilePlan(source, None, tuple(plans), ignored, int(rows))
 
 
@@ -181,9 +172,10 @@ def match_header(source: Source, names: Sequence[str], schema: Schema, time: str
     return matched
 
 
-def escaped_path(path: str) -> str:
-    """A path that DuckDB takes as it is, not as a glob."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in path)
+def parquet_relation(source: Source, function: str = "read_parquet") -> str:
+    """DuckDB's table function over the file under its literal name, which is not to be taken for a glob."""
+    path = "".join(f"[{char}]" if char in "*?[" else char for char in source.path)
+    return f"{function}([{quoted_text(path)}])"
 
 
 def _number(value: Any) -> float | None:

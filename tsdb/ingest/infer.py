@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tsdb.catalog.table import build_schema
-from tsdb.exec.kernels import text_value
-from tsdb.ingest.csv_layout import CsvLayout, read_layout
-from tsdb.ingest.file_plan import TimeOptions, csv_options, escaped_path
+from tsdb.exec.kernels import csv_split, text_value
+from tsdb.ingest.cells import Cells, read_cells
+from tsdb.ingest.csv_layout import read_layout
+from tsdb.ingest.csv_text import read_pieces
+from tsdb.ingest.file_plan import TimeOptions, parquet_relation
 from tsdb.ingest.instant import TimeReading
 from tsdb.ingest.source import Source
-from tsdb.quoting import quoted_text
 from tsdb_format.errors import InvalidInput, NotFound
-from tsdb_format.schema import Schema
-from tsdb_format.types import TIMESTAMP_NS, TIMESTAMP_US, Role
-from tsdb_format.vector import Pool
+from tsdb_format.schema import Column, Schema
+from tsdb_format.types import TIMESTAMP_US, Role, parse_type
 
 #: Files that are looked into; of more, these many are taken evenly.
 FILES_MAX = 256
-#: Rows by which DuckDB judges a CSV column.
-SNIFF_ROWS = 40_960
+#: Values of a column that are kept to look at.
+SAMPLE_VALUES = 1000
 #: Names by which a time column is recognised, the surest first.
 TIME_NAMES = ("time", "timestamp", "ts", "datetime", "date_time", "event_time", "_time", "date", "epoch", "t")
 
@@ -35,6 +37,8 @@ _WIDER = {
     ("INT64", "FLOAT"): "DOUBLE",
     ("FLOAT", "DOUBLE"): "DOUBLE",
     ("DATE", "TIMESTAMP_NS"): "TIMESTAMP_NS",
+    ("DATE", "TIMESTAMP_US"): "TIMESTAMP_US",
+    ("TIMESTAMP_NS", "TIMESTAMP_US"): "TIMESTAMP_US",
 }
 _FROM_DUCKDB = {
     "BOOLEAN": "BOOLEAN", "TINYINT": "INT32", "SMALLINT": "INT32", "INTEGER": "INT32", "UTINYINT": "INT32", "USMALLINT": "INT32",
@@ -52,7 +56,7 @@ class _Guess:
         self.values: list[Any] = []
 
     def add(self, kind: str | None, values: list[Any]) -> None:
-        self.values += values[:1000]
+        self.values += values[:SAMPLE_VALUES]
         if kind is None or kind == self.kind:
             return
         if self.kind is None:
@@ -61,7 +65,7 @@ class _Guess:
             self.kind = _WIDER.get((self.kind, kind)) or _WIDER.get((kind, self.kind)) or "STRING"
 
 
-def infer_schema(connection: Any, sources: Sequence[Source], tags: Sequence[str], options: TimeOptions) -> Schema:
+def infer_schema(connection: Callable[[], Any], sources: Sequence[Source], tags: Sequence[str], options: TimeOptions) -> Schema:
     """The schema that fits the files: time first, then tags from the path, the given tags, and all else as fields."""
     step = -(-len(sources) // FILES_MAX)
     guesses: dict[str, _Guess] = {}
@@ -95,60 +99,57 @@ def table_name(sources: Sequence[Source]) -> str:
     return re.sub(r"\W+", "_", stem).strip("_").lower() or "data"
 
 
-def _columns(connection: Any, source: Source, known: set[str]) -> list[tuple[str, str | None, list[Any]]]:
+def _columns(connection: Callable[[], Any], source: Source, known: set[str]) -> list[tuple[str, str | None, list[Any]]]:
     """(name, kind, sample) of each column of a file that is not blank in name."""
+    if source.format == "parquet":
+        return _parquet_columns(connection(), source)
+    layout = read_layout(source, known)
+    if layout is None:
+        return []
+    found = [(name, _kind_of_cells(Cells.of([])), Cells.of([])) for name in layout.names]
+    for piece in read_pieces(source, layout, list(range(layout.width))):
+        sound = np.flatnonzero(piece.verdict == csv_split.FINE)
+        cells = [piece.cells(index).take(sound) for index in range(layout.width)]
+        found = [(name, _kind_of_cells(each), each) for name, each in zip(layout.names, cells, strict=True)]
+        break
+    return [(name, kind, [cells.text(row) for row in _filled(cells)]) for name, kind, cells in found if name]
+
+
+def _filled(cells: Cells) -> list[int]:
+    rows: list[int] = np.flatnonzero(cells.stops > cells.starts)[:SAMPLE_VALUES].tolist()
+    return rows
+
+
+def _kind_of_cells(cells: Cells) -> str | None:
+    """The narrowest kind that reads every cell; None where all are blank."""
+    if not (cells.stops > cells.starts).any():
+        return None
+    plain = not np.isin(cells.pool().data, np.frombuffer(b".eE", np.uint8)).any()  # 1.0 says that 1.5 may follow
+    for kind in (*(("INT64",) if plain else ()), "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP_NS", "TIMESTAMP_US"):
+        column = Column("", parse_type(kind), Role.FIELD, 1)
+        if read_cells(cells, column, TimeReading(), numbers=False).refused() is None:
+            return kind
+    return "STRING"
+
+
+def _parquet_columns(connection: Any, source: Source) -> list[tuple[str, str | None, list[Any]]]:
     import duckdb
 
     try:
-        if source.format == "parquet":
-            found = connection.execute(f"FROM read_parquet([{quoted_text(escaped_path(source.path))}]) LIMIT 256")
-            described = [(each[0], _kind_of(str(each[1]))) for each in found.description]
-            rows = found.fetchall()
-            samples = [[row[index] for row in rows if row[index] is not None] for index in range(len(described))]
-            return [(name, _text_kind(kind, values), values) for (name, kind), values in zip(described, samples, strict=True)]
-        layout = read_layout(source, known)
-        if layout is None:
-            return []
-        return _csv_columns(connection, source, layout)
+        found = connection.execute(f"FROM {parquet_relation(source)} LIMIT {SAMPLE_VALUES}")
+        described = [(each[0], _kind_of(str(each[1]))) for each in found.description]
+        rows = found.fetchall()
     except duckdb.Error as error:
         raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
-
-
-def _csv_columns(connection: Any, source: Source, layout: CsvLayout) -> list[tuple[str, str | None, list[Any]]]:
-    kinds = _sniffed(connection, source, layout)
-    out: list[tuple[str, str | None, list[Any]]] = []
-    for index, name in enumerate(layout.names):
-        cells = [row[index] for row in layout.sample if index < len(row)]
-        filled = [cell for cell in cells if cell.strip()]
-        if not name:
-            continue
-        kind = kinds[index] if index < len(kinds) else "STRING"
-        out.append((name, _text_kind(kind, filled), filled))
-    return out
+    samples = [[row[index] for row in rows if row[index] is not None] for index in range(len(described))]
+    return [(name, _text_kind(kind, values), values) for (name, kind), values in zip(described, samples, strict=True)]
 
 
 def _text_kind(kind: str, values: Sequence[Any]) -> str | None:
-    """The kind of a column whose values may be text: what we read as times are times; None where there is no value yet."""
-    if not values:
-        return None if kind == "STRING" else kind
-    if not isinstance(values[0], str) or kind == "DATE":
-        return kind
-    if _share_of_times(values) == 1.0:
-        return "TIMESTAMP_NS"
-    return "STRING" if kind == "TIMESTAMP_NS" else kind
-
-
-def _sniffed(connection: Any, source: Source, layout: CsvLayout) -> list[str]:
-    """Kinds by DuckDB's judgement; all STRING where it finds the file too irregular."""
-    import duckdb
-
-    path = quoted_text(escaped_path(source.path))
-    query = f"SELECT Columns FROM sniff_csv({path}, {csv_options(source, layout)}, sample_size={SNIFF_ROWS}, ignore_errors=true)"
-    try:
-        [[found]] = connection.execute(query).fetchall()
-    except duckdb.Error:
-        return ["STRING"] * layout.width
-    return [_kind_of(column["type"]) for column in found]
+    """The kind of a Parquet column: texts that are times are times; None where there is no value yet."""
+    if kind != "STRING" or not values or not isinstance(values[0], str):
+        return kind if values or kind != "STRING" else None
+    return "TIMESTAMP_NS" if _share_of_times(values) == 1.0 else kind
 
 
 def _kind_of(duckdb_type: str) -> str:
@@ -161,9 +162,9 @@ def _kind_of(duckdb_type: str) -> str:
 
 
 def _share_of_times(texts: Sequence[str], *, numbers: bool = False) -> float:
-    """How many of the texts, of all, are times as they are read here; one finer than the unit tried here is a time too."""
-    pool = Pool.of([text.encode() for text in texts])
-    _, status = TimeReading().text(TIMESTAMP_US, pool.offsets, pool.data, None, numbers=numbers)
+    """How many of the texts are times as they are read here, of all."""
+    cells = Cells.of(list(texts))
+    _, status = TimeReading().text(TIMESTAMP_US, cells.starts, cells.stops, cells.data, numbers=numbers)
     return float(((status == text_value.ABSOLUTE) | (status == text_value.FINER)).mean())
 
 
@@ -174,14 +175,14 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
         found = guesses.get(wanted.lower())
         if found is None:
             raise NotFound(f"no file has a column {wanted!r}; there are: {names}")
-        if found.kind in ("TIMESTAMP_NS", "DATE", "INT32", "INT64", "DOUBLE", None):
+        if found.kind in ("TIMESTAMP_NS", "TIMESTAMP_US", "DATE", "INT32", "INT64", "DOUBLE", None):
             return found
         texts = [value for value in found.values if isinstance(value, str)]
         if texts and max(_share_of_times(texts), _share_of_times(texts, numbers=True)) > 0.5:
             found.kind = "TIMESTAMP_NS"
             return found
         raise InvalidInput(f"column {wanted!r} holds no times that can be read, such as {str(found.values[0])[:60]!r}")
-    moments = [guess for guess in guesses.values() if guess.kind in ("TIMESTAMP_NS", "DATE")]
+    moments = [guess for guess in guesses.values() if guess.kind in ("TIMESTAMP_NS", "TIMESTAMP_US", "DATE")]
     for name in TIME_NAMES:
         found = guesses.get(name)
         if found is not None and (found in moments or found.kind in ("INT32", "INT64", "DOUBLE")):
@@ -193,9 +194,9 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
 
 def _time_type(guess: _Guess) -> str:
     """Nanoseconds, or microseconds where some year does not fit them."""
-    texts = [str(value) for value in guess.values if value is not None]
-    years = [int(text[:4]) for text in texts if guess.kind in ("TIMESTAMP_NS", "DATE") and text[:4].isdigit()]
-    return str(TIMESTAMP_US if years and not (min(years) >= 1678 and max(years) <= 2261) else TIMESTAMP_NS)
+    years = [int(str(value)[:4]) for value in guess.values if guess.kind == "DATE" and str(value)[:4].isdigit()]
+    wide = guess.kind == "TIMESTAMP_US" or (years and not (min(years) >= 1678 and max(years) <= 2261))
+    return "TIMESTAMP_US" if wide else "TIMESTAMP_NS"
 
 
 def _tag_type(guess: _Guess) -> str:

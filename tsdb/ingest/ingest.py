@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from tsdb.catalog.table import Table, create_table_text
+from tsdb.ingest.block import Block, TextPools
 from tsdb.ingest.chunk import Ahead, Chunk, ChunkBuilder
+from tsdb.ingest.csv_block import read_csv_blocks
 from tsdb.ingest.file_plan import FilePlan, TimeOptions, plan_csv, plan_parquet
 from tsdb.ingest.infer import infer_schema, table_name
-from tsdb.ingest.reject import Refused, RejectFile, locate, malformed_records
-from tsdb.ingest.source import Source, find_sources, resume_point
-from tsdb.ingest.stream import BATCH_ROWS, TextPools, read_blocks
+from tsdb.ingest.parquet_block import BATCH_ROWS, read_parquet_blocks
+from tsdb.ingest.reject import RejectFile
+from tsdb.ingest.source import Position, Source, find_sources, resume_point
 from tsdb.storage.store import Store
 from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.types import Role
 
-#: Of the memory limit, what DuckDB may take for reading.
+#: Of the memory limit, what reading may take: DuckDB for Parquet, pieces in flight for CSV.
 READER_SHARE = 4
 #: Copies of a chunk that exist at once: the one being written, that one sorted, the next one, and what encoding needs besides.
 COPIES = 3.5
-#: The least that DuckDB reads CSV with.
+#: The least that files are read with.
 READER_BYTES_MIN = 128 * 2**20
 #: The least that a commit gathers, however little memory there is: files of fewer rows are not worth their name.
 CHUNK_BYTES_MIN = 2**20
@@ -90,34 +92,53 @@ def ingest(
 
     Raises NotFound, InvalidInput (what was committed until then stays), ReadOnly.
     """
-    import duckdb
-
     started = clock.perf_counter()
     sources = find_sources(paths, format, tag_from_path)
     options = TimeOptions(time, time_unit, timezone)
     limit = memory_limit or default_memory_limit()
-    connection = duckdb.connect(config={"threads": max(1, store.threads), "memory_limit": f"{_reader_bytes(limit)}B"})
-    for setting in ("arrow_large_buffer_size=true", "preserve_insertion_order=true", "TimeZone='UTC'"):
-        connection.execute(f"SET {setting}").fetchall()
-    try:
-        target, created = _target(store, connection, table or table_name(sources), sources, tags, options, create)
-        job = _Job(store, target, connection, sources, options, limit, again)
+    with _Reader(store.threads, limit) as reader:
+        target, created = _target(store, reader, table or table_name(sources), sources, tags, options, create)
+        job = _Job(store, target, reader, sources, options, limit, again)
         try:
-            with RejectFile(rejects) as reject_file:
+            with RejectFile(rejects, more=job.resumes()) as reject_file:
                 inserted, updated = job.run(reject_file, on_progress)
         except BaseException:
             if created and not store.entry(target.name).files:
                 with suppress(Error):
                     store.drop_table(target.name)
             raise
-    finally:
-        with suppress(Exception):
-            connection.close()
-    seconds = clock.perf_counter() - started
     rejected = reject_file.count
+    seconds = clock.perf_counter() - started
     schema = create_table_text(target) if created else None
     notes = (*job.notes, *options.finish(), *(f"rejected: {example}" for example in reject_file.examples))
     return IngestReport(job.read, inserted, updated, rejected, seconds, target.name, job.files, schema, notes)
+
+
+class _Reader:
+    """DuckDB, for Parquet: started only when it is first needed."""
+
+    def __init__(self, threads: int, limit: int) -> None:
+        self.threads = max(1, threads)
+        self._config = {"threads": self.threads, "memory_limit": f"{_reader_bytes(limit)}B"}
+        self._connection: Any = None
+
+    def connection(self) -> Any:
+        """The one connection."""
+        if self._connection is None:
+            import duckdb
+
+            self._connection = duckdb.connect(config=self._config)
+            for setting in ("arrow_large_buffer_size=true", "preserve_insertion_order=true", "TimeZone='UTC'"):
+                self._connection.execute(f"SET {setting}").fetchall()
+        return self._connection
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            with suppress(Exception):
+                self._connection.close()
 
 
 def default_memory_limit() -> int:
@@ -130,7 +151,7 @@ def _reader_bytes(limit: int) -> int:
 
 
 def _target(
-    store: Store, connection: Any, name: str, sources: Sequence[Source], tags: Sequence[str], options: TimeOptions, create: bool
+    store: Store, reader: _Reader, name: str, sources: Sequence[Source], tags: Sequence[str], options: TimeOptions, create: bool
 ) -> tuple[Table, bool]:
     """The table to fill, and whether it was made just now."""
     try:
@@ -138,7 +159,7 @@ def _target(
     except NotFound as error:
         if not create:
             raise NotFound(f"{error}; create=True (--create) makes it from the files") from None
-        return store.create_table(name, infer_schema(connection, sources, tags, options)), True
+        return store.create_table(name, infer_schema(reader.connection, sources, tags, options)), True
     for tag in (*tags, *sources[0].path_tags):
         column = table.schema.by_name.get(tag)
         if column is None or column.role is Role.TIME or (tag in tags and column.role is not Role.TAG):
@@ -152,7 +173,7 @@ class _Job:
 
     store: Store
     table: Table
-    connection: Any
+    reader: _Reader
     sources: list[Source]
     options: TimeOptions
     memory_limit: int
@@ -167,8 +188,13 @@ class _Job:
     path: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
 
+    def resumes(self) -> bool:
+        """Whether some source was left half-read."""
+        known = self.store.entry(self.table.name).sources
+        return not self.again and any(not known[source.path].finished for source in self.sources if source.path in known)
+
     def run(self, rejects: RejectFile, on_progress: Callable[[Progress], None] | None) -> tuple[int, int]:
-        """Read and commit everything; (inserted, updated)."""
+        """Read and commit everything; (inserted, updated). Rejects are told when what surrounds them is committed."""
         inserted = updated = 0
         total = sum(source.bytes for source in self.sources)
 
@@ -176,20 +202,20 @@ class _Job:
             if on_progress is not None:
                 on_progress(Progress(self.rows_seen, min(total, self.bytes_before + int(self.bytes_here)), total, self.path))
 
-        chunks = Ahead(self._chunks(rejects), 1, show, self.stop)
+        chunks = Ahead(self._chunks(), 1, show, self.stop)
         try:
             for chunk in chunks:
                 show()
                 report = self.store.write_pieces(self.table.name, chunk.columns, chunk.sources)
                 chunk.columns.clear()
+                rejects.add(chunk.rejects)
                 inserted, updated = inserted + report.inserted, updated + report.updated
-                self.read += chunk.read
         finally:
             chunks.close()
         show()
         return inserted, updated
 
-    def _chunks(self, rejects: RejectFile) -> Iterator[Chunk]:
+    def _chunks(self) -> Iterator[Chunk]:
         """Everything to commit, in order of the sources. Runs in the reading thread."""
         budget = max(CHUNK_BYTES_MIN, int((self.memory_limit - _reader_bytes(self.memory_limit)) / COPIES))
         builder = ChunkBuilder(TextPools(self.table.schema), budget, self.table.options.file_rows_max)
@@ -197,57 +223,54 @@ class _Job:
         for source in self.sources:
             self.path, self.bytes_here = source.path, 0.0
             known = self.store.entry(self.table.name).sources.get(source.path)
-            skip, note = resume_point(source, known, append=self.table.options.mode != "table", again=self.again)
+            start, note = resume_point(source, known, append=self.table.options.mode != "table", again=self.again)
             if note:
-                (self.unchanged if skip is None else self.notes).append(note)
-            if skip is not None:
+                (self.unchanged if start is None else self.notes).append(note)
+            if start is not None:
                 self.files += 1
                 plan = self._plan(source)
-                if plan is not None:
-                    ignored.update(dict.fromkeys(plan.ignored))
-                    first_byte = known.bytes if known is not None and skip and known.finished else 0
-                    yield from self._read(plan, builder, rejects, skip, first_byte)
+                if plan is None:
+                    builder.sources[source.path] = source.record(start, 0, finished=True)
                 else:
-                    builder.sources[source.path] = source.record(0, 0, finished=True)
+                    ignored.update(dict.fromkeys(plan.ignored))
+                    yield from self._read(plan, builder, start, known.rejected if known is not None and start.rows else 0)
             self.bytes_before += source.bytes
+        self._note_what_was_left_out(list(ignored))
+        if builder.row_count or builder.sources:
+            yield builder.take()
+
+    def _note_what_was_left_out(self, ignored: list[str]) -> None:
         if len(self.unchanged) > UNCHANGED_NAMED_MAX:
             count = len(self.unchanged)
             self.unchanged = [f"{count:,} files were ingested before and are unchanged; ask for them again to read them anew"]
         self.notes += self.unchanged
         if ignored:
             self.notes.append(f"columns that table {self.table.name!r} does not have were left out: {', '.join(ignored)}")
-        if builder.row_count or builder.sources:
-            yield builder.take()
 
     def _plan(self, source: Source) -> FilePlan | None:
-        import duckdb
-
         if source.format == "csv":
             return plan_csv(source, self.table.schema, self.options)
-        try:
-            return plan_parquet(self.connection, source, self.table.schema, self.options)
-        except duckdb.Error as error:
-            raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
+        return plan_parquet(self.reader.connection(), source, self.table.schema, self.options)
 
-    def _read(self, plan: FilePlan, builder: ChunkBuilder, rejects: RejectFile, skip: int, first_byte: int) -> Iterator[Chunk]:
+    def _blocks(self, plan: FilePlan, pools: TextPools, start: Position) -> Iterator[Block]:
+        if plan.layout is not None:
+            return read_csv_blocks(plan, pools, start, self.reader.threads)
+        return read_parquet_blocks(self.reader.connection(), plan, pools, start)
+
+    def _read(self, plan: FilePlan, builder: ChunkBuilder, start: Position, rejected: int) -> Iterator[Chunk]:
         """One file's chunks; its last rows stay in the builder."""
-        source, reached = plan.source, skip
+        source, reached = plan.source, start
         row_bytes = source.bytes / max(1, plan.row_estimate())
-        refused: list[Refused] = []
-        for block in read_blocks(self.connection, plan, builder.pools, skip, review=not first_byte):
+        for block in self._blocks(plan, builder.pools, start):
             if self.stop.is_set():
                 return
             builder.add(block)
-            refused += block.refused
-            reached = max(reached, block.stop)
+            rejected += len(block.rejects)
+            reached = block.position
             self.rows_seen += block.row_count
-            self.bytes_here = min(float(source.bytes), block.stop * row_bytes)
-            if builder.full(BATCH_ROWS):  # before the next block is read, whose strings belong to the next chunk
-                builder.sources[source.path] = source.record(reached, 0, finished=False)
+            self.bytes_here = min(float(source.bytes), reached.rows * row_bytes)
+            if builder.full(BATCH_ROWS):  # before the next block is looked up, whose strings belong to the next chunk
+                builder.sources[source.path] = source.record(reached, rejected, finished=False)
                 yield builder.take()
-        malformed = malformed_records(self.connection, plan) if plan.layout is not None else []
-        found = locate(plan, refused, malformed, first_byte)
-        for reject in found:
-            rejects.add(reject)
-        builder.read += len(found) - len(refused)
-        builder.sources[source.path] = source.record(reached, len(found), finished=True)
+        self.read += reached.rows - start.rows
+        builder.sources[source.path] = source.record(reached, rejected, finished=True)

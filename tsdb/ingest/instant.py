@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
@@ -12,16 +13,15 @@ from tsdb.exec.kernels import text_value
 from tsdb.ingest.zone import Zone
 from tsdb_format.errors import InvalidInput
 from tsdb_format.types import ColumnType, Kind
-from tsdb_format.vector import BoolArray, ByteArray, IntArray
+from tsdb_format.vector import ByteArray, IntArray
 
 #: Ticks per second of the units that ``time_unit`` can name.
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: Why a value was refused, by status.
 BLANK, MALFORMED, FINER, OUTSIDE = text_value.BLANK, text_value.MALFORMED, text_value.FINER, text_value.OUTSIDE
-SKIPPED, INEXACT = 6, 7
+INEXACT, SKIPPED = text_value.INEXACT, 7
 
 StatusArray = NDArray[np.uint8]
-_NO_NULL = np.empty(0, np.bool_)
 
 
 @dataclass(slots=True)
@@ -33,7 +33,8 @@ class TimeReading:
 
     unit: int | None = None
     zone: Zone | None = None
-    ambiguous: int = field(default=0)
+    ambiguous: int = 0
+    _counting: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @classmethod
     def of(cls, time_unit: str | None, timezone: str | None) -> TimeReading:
@@ -43,20 +44,18 @@ class TimeReading:
         return cls(UNITS[time_unit] if time_unit else None, Zone.of(timezone) if timezone else None)
 
     def text(
-        self, kind: ColumnType, offsets: IntArray, data: ByteArray, valid: BoolArray | None, *, numbers: bool
+        self, kind: ColumnType, starts: IntArray, stops: IntArray, data: ByteArray, *, numbers: bool
     ) -> tuple[IntArray, StatusArray]:
         """Ticks (or days) and statuses of texts: ISO 8601, or with ``numbers`` counts of ``unit``."""
-        count = len(offsets) - 1
-        values, status = np.empty(count, np.int64), np.empty(count, np.uint8)
-        known = _NO_NULL if valid is None else valid
+        values, status = np.empty(len(starts), np.int64), np.empty(len(starts), np.uint8)
         per_second = 0 if kind.kind is Kind.DATE else kind.units_per_second
         if numbers and per_second:
             unit = self.unit or per_second
             scale, divisor = max(1, per_second // unit), max(1, unit // per_second)
-            if text_value.parse_numbers(offsets, data, known, scale, divisor, values, status):
-                retry_numbers(offsets, data, scale, divisor, values, status)
+            if text_value.parse_numbers(starts, stops, data, scale, divisor, values, status):
+                retry_numbers(starts, stops, data, scale, divisor, values, status)
             return values, status
-        text_value.parse_times(offsets, data, known, per_second, values, status)
+        text_value.parse_times(starts, stops, data, per_second, values, status)
         local = status == text_value.LOCAL
         status[local] = text_value.ABSOLUTE
         if self.zone is not None and per_second and local.any():
@@ -85,7 +84,8 @@ class TimeReading:
         utc, skipped, ambiguous = zone.to_utc(values[rows], per_second)
         values[rows] = utc
         status[rows[skipped]] = SKIPPED
-        self.ambiguous += ambiguous
+        with self._counting:
+            self.ambiguous += ambiguous
 
 
 def rescale(values: IntArray, unit: int, wanted: int) -> tuple[IntArray, StatusArray]:
@@ -104,10 +104,12 @@ def rescale(values: IntArray, unit: int, wanted: int) -> tuple[IntArray, StatusA
     return values // divisor, status
 
 
-def retry_numbers(offsets: IntArray, data: ByteArray, scale: int, divisor: int, values: IntArray, status: StatusArray) -> None:
+def retry_numbers(
+    starts: IntArray, stops: IntArray, data: ByteArray, scale: int, divisor: int, values: IntArray, status: StatusArray
+) -> None:
     """Read what the kernel does not understand but a number can be: exponents."""
     for row in np.flatnonzero(status == MALFORMED).tolist():
-        text = data[offsets[row] : offsets[row + 1]].tobytes()
+        text = data[starts[row] : stops[row]].tobytes()
         if not (b"e" in text or b"E" in text) or len(text) > 64:
             continue
         try:

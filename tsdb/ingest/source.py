@@ -24,6 +24,15 @@ FINGERPRINT_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """How far a file was read: rows (the refused ones included), and for text the byte and line after them."""
+
+    rows: int = 0
+    offset: int = 0
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """One file to read. ``path_tags`` are the values that its path gives."""
 
@@ -38,10 +47,11 @@ class Source:
         """Whether the bytes on disk are not the text itself."""
         return self.path.endswith(COMPRESSED)
 
-    def record(self, rows: int, rejected: int, *, finished: bool) -> SourceEntry:
+    def record(self, position: Position, rejected: int, *, finished: bool) -> SourceEntry:
         """What the manifest remembers of having read this far."""
         head, tail = fingerprint(self.path, self.bytes)
-        return SourceEntry(self.path, self.bytes, self.modified_ns, head, tail, rows, rejected, finished)
+        place = position.rows, rejected, position.offset, position.line
+        return SourceEntry(self.path, self.bytes, self.modified_ns, head, tail, *place, finished)
 
 
 def find_sources(paths: str | Path | Sequence[str | Path], kind: str | None, pattern: str | None) -> list[Source]:
@@ -145,19 +155,20 @@ def open_text(source: Source) -> IO[bytes]:
     return open(source.path, "rb")
 
 
-def resume_point(source: Source, known: SourceEntry | None, *, append: bool, again: bool) -> tuple[int | None, str]:
-    """(rows to skip, a note): None where there is nothing to do. Raises InvalidInput where reading on could double rows."""
+def resume_point(source: Source, known: SourceEntry | None, *, append: bool, again: bool) -> tuple[Position | None, str]:
+    """(where to start, a note): None where there is nothing to do. Raises InvalidInput where reading on could double rows."""
     if known is None or again:
-        return 0, ""
+        return Position(), ""
+    reached = Position(known.rows, known.offset, known.line)
     same = (known.bytes, known.modified_ns) == (source.bytes, source.modified_ns)
     if same and fingerprint(source.path, source.bytes) == (known.head, known.tail):
         if known.finished:
             return None, f"{source.path}: already ingested ({known.rows:,} rows) and unchanged; ask for it again to read it anew"
-        return known.rows, f"{source.path}: resumed after {known.rows:,} rows"
+        return reached, f"{source.path}: resumed after {known.rows:,} rows"
     if not append:
-        return 0, f"{source.path}: changed since it was ingested; read anew"
+        return Position(), f"{source.path}: changed since it was ingested; read anew"
     if _only_grew(source, known):
-        return known.rows, f"{source.path}: grew; continued after {known.rows:,} rows"
+        return reached, f"{source.path}: grew; continued after {known.rows:,} rows"
     raise InvalidInput(
         f"{source.path} changed since it was ingested, other than by growing, and its table keeps every row: "
         "ask for it again to append all of it"

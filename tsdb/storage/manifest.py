@@ -46,7 +46,10 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """How far an outside file was ingested. ``head`` and ``tail`` are checksums of its first and last bytes at that time."""
+    """How far an outside file was ingested. ``head`` and ``tail`` are checksums of its first and last bytes at that time.
+
+    ``rows`` were read, the ``rejected`` among them; text goes on at byte ``offset`` and ``line`` (of the decompressed text).
+    """
 
     path: str
     bytes: int
@@ -55,6 +58,8 @@ class SourceEntry:
     tail: str
     rows: int
     rejected: int
+    offset: int
+    line: int
     finished: bool
 
 

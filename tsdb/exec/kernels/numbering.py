@@ -47,11 +47,11 @@ def same_bytes(a, a_start, a_stop, b, b_start, b_stop):  # type: ignore[no-untyp
     return True
 
 
-@kernel("(i64[in], u8[in], b1[in], i64, b1, i32[out], i64[out], u8[out], u64[out], i64[out], i32[out]) -> i64")
-def intern_strings(offsets, data, valid, row, add, slots, pool_offsets, pool_data, pool_hash, size, codes):  # type: ignore[no-untyped-def]
+@kernel("(i64[in], i64[in], u8[in], i64, b1, i32[out], i64[out], u8[out], u64[out], i64[out], i32[out]) -> i64")
+def intern_strings(starts, stops, data, row, add, slots, pool_offsets, pool_data, pool_hash, size, codes):  # type: ignore[no-untyped-def]
     """Code each string from ``row`` on; unknown ones are appended when ``add``, else coded -1. Returns where it stopped.
 
-    offsets i64[n+1], data u8[]: the strings; valid b1[n], or b1[0] for no NULL (a NULL's code is -1); slots i32[2^k];
+    starts, stops i64[n] into data u8[]: the strings; a start of -1 is NULL, whose code is -1; slots i32[2^k];
     pool_offsets i64[cap+1], pool_data u8[], pool_hash u64[cap]: the pool; size i64[1]: its length; codes i32[n].
     """
     mask = len(slots) - 1
@@ -59,12 +59,12 @@ def intern_strings(offsets, data, valid, row, add, slots, pool_offsets, pool_dat
     limit = min(len(pool_hash), len(slots) // 2)
     previous = -1
     while row < len(codes):
-        if len(valid) and not valid[row]:
+        start = starts[row]
+        stop = stops[row]
+        if start < 0:
             codes[row] = -1
             row += 1
             continue
-        start = offsets[row]
-        stop = offsets[row + 1]
         code = -1
         for guess in range(previous, previous + 2):
             if 0 <= guess < count and same_bytes(data, start, stop, pool_data, pool_offsets[guess], pool_offsets[guess + 1]):
@@ -174,3 +174,16 @@ def words_at(offsets, data, rows, depth, words):  # type: ignore[no-untyped-def]
             if start + j < stop:
                 word |= np.uint64(data[start + j])
         words[i] = word
+
+
+@kernel("(i64[in], i64[in], u8[in], i64[out], u8[out]) -> void")
+def gather_ranges(starts, stops, data, out_offsets, out_data):  # type: ignore[no-untyped-def]
+    """Copy the strings data[starts[i]:stops[i]] end to end; NULL (start -1) is empty. out_offsets i64[n+1]."""
+    at = 0
+    out_offsets[0] = 0
+    for i in range(len(starts)):
+        if starts[i] >= 0:
+            for j in range(starts[i], stops[i]):
+                out_data[at] = data[j]
+                at += 1
+        out_offsets[i + 1] = at

@@ -1,7 +1,7 @@
 """Reading timestamps and whole numbers out of text, exactly: what does not fit is marked, never rounded or guessed.
 
 Statuses, one per row: 0 absolute time or number; 1 time without a zone; 2 NULL or blank; 3 not of this form; 4 finer than the type;
-5 out of the type's range.
+5 out of the type's range; 6 a real number that needs a slower, exact reading.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import numpy as np
 
 from tsdb_format.kernels.registry import kernel
 
-ABSOLUTE, LOCAL, BLANK, MALFORMED, FINER, OUTSIDE = range(6)
+ABSOLUTE, LOCAL, BLANK, MALFORMED, FINER, OUTSIDE, INEXACT = range(7)
 _LIMIT = 2**63 - 1
+_NAN, _INF, _INFINITY, _TRUE, _FALSE, _YES, _NO = (
+    int.from_bytes(word, "little") for word in (b"nan", b"inf", b"infinity", b"true", b"false", b"yes", b"no")
+)
 #: The largest whole number of seconds that int64 nanoseconds hold, in nanoseconds.
 _SECONDS_IN_NS = 9_223_372_035_000_000_000
 
@@ -136,23 +139,23 @@ def read_time(data, at, stop, out):  # type: ignore[no-untyped-def]
     return np.uint8(LOCAL) if zone == 1 << 62 else np.uint8(ABSOLUTE)
 
 
-@kernel("(i64[in], u8[in], b1[in], i64, i64[out], u8[out]) -> i64")
-def parse_times(offsets, data, valid, per_second, values, status):  # type: ignore[no-untyped-def]
+@kernel("(i64[in], i64[in], u8[in], i64, i64[out], u8[out]) -> i64")
+def parse_times(starts, stops, data, per_second, values, status):  # type: ignore[no-untyped-def]
     """Parse each text into ticks; ``per_second`` 0 means whole days. Returns how many rows have a status beyond LOCAL.
 
-    offsets i64[n+1], data u8[]; valid b1[n], or b1[0] for no NULL; values i64[n]; status u8[n].
+    starts, stops i64[n] into data u8[], start -1 for NULL; values i64[n]; status u8[n].
     """
     parts = np.zeros(2, np.int64)
     failed = 0
     for row in range(len(values)):
         values[row] = 0
-        start = offsets[row]
-        stop = offsets[row + 1]
+        start = starts[row]
+        stop = stops[row] if start >= 0 else start
         while start < stop and data[start] == 32:
             start += 1
         while start < stop and data[stop - 1] == 32:
             stop -= 1
-        if start == stop or (len(valid) and not valid[row]):
+        if start == stop:
             status[row] = BLANK
             failed += 1
             continue
@@ -178,22 +181,22 @@ def parse_times(offsets, data, valid, per_second, values, status):  # type: igno
     return failed
 
 
-@kernel("(i64[in], u8[in], b1[in], i64, i64, i64[out], u8[out]) -> i64")
-def parse_numbers(offsets, data, valid, scale, divisor, values, status):  # type: ignore[no-untyped-def]
+@kernel("(i64[in], i64[in], u8[in], i64, i64, i64[out], u8[out]) -> i64")
+def parse_numbers(starts, stops, data, scale, divisor, values, status):  # type: ignore[no-untyped-def]
     """Parse each decimal text times ``scale`` divided by ``divisor`` (one of them 1) into a whole number; returns how many failed.
 
-    A sign, digits and a fraction are understood. offsets i64[n+1], data u8[]; valid b1[n], or b1[0] for no NULL; values i64[n].
+    A sign, digits and a fraction are read. starts, stops i64[n] into data u8[], start -1 for NULL; values i64[n], status u8[n].
     """
     failed = 0
     for row in range(len(values)):
         values[row] = 0
-        at = offsets[row]
-        stop = offsets[row + 1]
+        at = starts[row]
+        stop = stops[row] if at >= 0 else at
         while at < stop and data[at] == 32:
             at += 1
         while at < stop and data[stop - 1] == 32:
             stop -= 1
-        if at == stop or (len(valid) and not valid[row]):
+        if at == stop:
             status[row] = BLANK
             failed += 1
             continue
@@ -242,4 +245,118 @@ def parse_numbers(offsets, data, valid, scale, divisor, values, status):  # type
         status[row] = found
         if found != ABSOLUTE:
             failed += 1
+    return failed
+
+
+@kernel("(u8[in], i64, i64) -> u64")
+def lower_word(data, at, stop):  # type: ignore[no-untyped-def]
+    """Up to eight bytes as one number, the first lowest, capitals as small letters; 0 for a longer or empty text."""
+    if stop - at > 8:
+        return np.uint64(0)
+    word = np.uint64(0)
+    for i in range(stop - at):
+        byte = np.uint64(data[at + i])
+        if 65 <= byte <= 90:
+            byte += np.uint64(32)
+        word |= byte << np.uint64(8 * i)
+    return word
+
+
+@kernel("(i64[in], i64[in], u8[in], i64, i64, f64[in], f64[out], u8[out]) -> i64")
+def parse_reals(starts, stops, data, mantissa_max, power_max, powers, values, status):  # type: ignore[no-untyped-def]
+    """Parse decimal texts into floats where one exact step suffices; returns how many have another status than ABSOLUTE.
+
+    A mantissa up to ``mantissa_max`` times or by 10^k, k ≤ ``power_max``, is correctly rounded by one multiplication or division;
+    all other numbers get the status INEXACT. starts, stops i64[n] into data u8[], start -1 for NULL; powers f64[k]: 10^k.
+    """
+    failed = 0
+    for row in range(len(values)):
+        values[row] = 0.0
+        at = starts[row]
+        stop = stops[row] if at >= 0 else at
+        while at < stop and data[at] == 32:
+            at += 1
+        while at < stop and data[stop - 1] == 32:
+            stop -= 1
+        if at == stop:
+            status[row] = BLANK
+            failed += 1
+            continue
+        negative = data[at] == 45
+        if negative or data[at] == 43:
+            at += 1
+        first = at
+        mantissa = 0
+        digit_count = 0
+        power = 0
+        point = False
+        any_digit = False
+        while at < stop:
+            byte = data[at]
+            if 48 <= byte <= 57:
+                any_digit = True
+                if digit_count < 18:
+                    mantissa = 10 * mantissa + (np.int64(byte) - 48)
+                    digit_count += mantissa > 0
+                    power -= point
+                else:
+                    digit_count = 99
+            elif byte == 46 and not point:
+                point = True
+            else:
+                break
+            at += 1
+        found = ABSOLUTE if any_digit else MALFORMED
+        if any_digit and at < stop and (data[at] == 101 or data[at] == 69):
+            at += 1
+            below = at < stop and data[at] == 45
+            if at < stop and (data[at] == 45 or data[at] == 43):
+                at += 1
+            exponent = 0
+            found = ABSOLUTE if at < stop else MALFORMED
+            while at < stop and 48 <= data[at] <= 57:
+                exponent = min(10 * exponent + (np.int64(data[at]) - 48), 100_000)
+                at += 1
+            power += -exponent if below else exponent
+        if at < stop:
+            found = MALFORMED
+            if not any_digit:
+                word = lower_word(data, first, stop)
+                if word == _NAN:
+                    values[row], found = np.nan, ABSOLUTE
+                elif word == _INF or word == _INFINITY:
+                    values[row], found = -np.inf if negative else np.inf, ABSOLUTE
+        elif found == ABSOLUTE:
+            if digit_count == 99 or mantissa > mantissa_max or (mantissa > 0 and (power > power_max or power < -power_max)):
+                found = INEXACT
+            else:
+                value = np.float64(mantissa)
+                if mantissa > 0:
+                    value = value * powers[power] if power >= 0 else value / powers[-power]
+                values[row] = -value if negative else value
+        status[row] = found
+        failed += found != ABSOLUTE
+    return failed
+
+
+@kernel("(i64[in], i64[in], u8[in], b1[out], u8[out]) -> i64")
+def parse_booleans(starts, stops, data, values, status):  # type: ignore[no-untyped-def]
+    """Parse true, t, yes, y, 1 and their opposites in any case; returns how many have another status than ABSOLUTE."""
+    failed = 0
+    for row in range(len(values)):
+        values[row] = False
+        at = starts[row]
+        stop = stops[row] if at >= 0 else at
+        while at < stop and data[at] == 32:
+            at += 1
+        while at < stop and data[stop - 1] == 32:
+            stop -= 1
+        found = BLANK if at == stop else MALFORMED
+        word = lower_word(data, at, stop)
+        if word == _TRUE or word == 0x74 or word == _YES or word == 0x79 or word == 0x31:
+            values[row], found = True, ABSOLUTE
+        elif word == _FALSE or word == 0x66 or word == _NO or word == 0x6E or word == 0x30:
+            found = ABSOLUTE
+        status[row] = found
+        failed += found != ABSOLUTE
     return failed
