@@ -17,7 +17,17 @@ import tsdb
 from support.oracle import SETTINGS, Oracle, Question, TableCase
 from support.random_table import EPOCH_S, random_tables
 from support.snapshots import Row, make_schema
-from tsdb_format.types import DOUBLE, INT64, STRING, TIMESTAMP_NS, Role
+from tsdb_format.types import (
+    DOUBLE,
+    INT64,
+    STRING,
+    TIMESTAMP_MS,
+    TIMESTAMP_NS,
+    TIMESTAMP_S,
+    TIMESTAMP_US,
+    ColumnType,
+    Role,
+)
 
 NS = 10**9
 FLEET = make_schema(
@@ -248,6 +258,39 @@ def test_the_ends_of_int64_and_of_floats(tmp_path: Path) -> None:
     for bound in ("'infinity'", "'-infinity'", "'2262-04-11 23:47:16.854775806'", "'1970-01-01 00:00:00.000000001'"):
         for op in ("<", "<=", "=", "<>", ">=", ">"):
             oracle.check(Question(f"SELECT * FROM t WHERE time {op} {bound} ORDER BY time /*ties t*/ LIMIT 4", ordered=True))
+    oracle.close()
+
+
+@pytest.mark.parametrize("kind", [TIMESTAMP_NS, TIMESTAMP_US, TIMESTAMP_MS, TIMESTAMP_S], ids=str)
+def test_moments_in_every_spelling(tmp_path: Path, kind: ColumnType) -> None:
+    """Fractions finer than the unit, zones, casts and arithmetic; a column of nanoseconds meets zoned moments in UTC."""
+    unit = kind.units_per_second
+    schema = make_schema(("time", kind, Role.TIME), ("host", STRING, Role.TAG), ("count", INT64, Role.FIELD))
+    steps = sorted({step * unit // 4 + more for step in range(-6, 30) for more in (0, 1, -1)})
+    rows = [{"time": EPOCH_S * unit + step, "host": "ab"[at % 2], "count": at} for at, step in enumerate(steps)]
+    oracle = Oracle.build(tmp_path, [TableCase("t", schema, [rows[::3], rows[1:]])], pages=(4,))
+    spelled = [
+        "'2024-02-29'", "'2024-02-29 00:00:00'", "'2024-02-29T00:00:00Z'", "'2024-02-29 02:00:00+02'",
+        "'2024-02-28 18:30:00-05:30'",
+        "'2024-02-29 00:00:00.25'", "'2024-02-29 00:00:00.2499999'", "'2024-02-29 00:00:00.250000001'",
+        "'2024-02-28 23:59:59.999999999'",
+        "'2024-02-29 00:00'", "DATE '2024-02-29'", "TIMESTAMP '2024-02-29 00:00:01'", "TIMESTAMP_S '2024-02-29 00:00:01'",
+        "TIMESTAMP_MS '2024-02-29 00:00:01.5'", "TIMESTAMP_NS '2024-02-29 00:00:01.000000001'", "'2024-02-29'::DATE", "'2024-2-29'",
+        "TIMESTAMP '2024-02-29' + INTERVAL 1 SECOND", "DATE '2024-03-01' - INTERVAL 1 DAY",
+        "make_timestamp(2024, 2, 29, 0, 0, 1.25)",
+        "CAST('2024-02-29 00:00:01' AS TIMESTAMP)", "'2024-02-29 00:00:01'::TIMESTAMP + to_seconds(1)", "epoch_ms(1709164801000)",
+        "strptime('29.02.2024', '%d.%m.%Y')", "'epoch'", "'infinity'", "'2024-02-29 00:00:00 UTC'",
+        "TIMESTAMP '2024-02-29 00:00:00+01'",
+    ]  # fmt: skip
+    zoned = ["TIMESTAMPTZ '2024-02-29 00:00:00'", "TIMESTAMPTZ '2024-02-29 02:00:01+02'", "'2024-02-29 00:00:01-01'::TIMESTAMPTZ"]
+    for moment in spelled if kind is TIMESTAMP_NS else spelled + zoned:
+        for op in ("<", ">=", "="):
+            oracle.check(Question(f"SELECT * FROM t WHERE time {op} {moment} ORDER BY time DESC /*ties t*/ LIMIT 9", ordered=True))
+        oracle.check(Question(f"SELECT count(*), max(time) FROM t WHERE time BETWEEN {moment} AND '2024-02-29 00:00:03'"))
+    for moment in zoned if kind is TIMESTAMP_NS else []:
+        plain = {zoned[0]: "00:00:00", zoned[1]: "00:00:01", zoned[2]: "01:00:01"}[moment]
+        ask = [f"SELECT count FROM t WHERE time >= {at} ORDER BY time LIMIT 9" for at in (moment, f"'2024-02-29 {plain}'")]
+        assert len({repr(oracle.databases[4].sql(text).fetchall()) for text in ask}) == 1
     oracle.close()
 
 
