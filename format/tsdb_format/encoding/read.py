@@ -12,7 +12,6 @@ from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
 _NO_BOOLS = np.empty(0, np.bool_)
-_NO_INTS = np.empty(0, np.int64)
 
 
 def read_pages(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
@@ -41,37 +40,31 @@ def read_pages(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
     return Vector(pages.type, words.view(np.int64), validity)
 
 
-def read_numbers(
-    pages: PageSet, starts: IntArray, stops: IntArray, code_limit: IntArray = _NO_INTS, code_shift: IntArray = _NO_INTS
-) -> tuple[WordArray, BoolArray | None]:
-    """Values of the ranges' rows as 8-byte words, and their validity (None: no NULL).
-
-    For dictionary codes, ``code_limit`` is the length of each chunk's dictionary and ``code_shift`` what to add to its codes.
-    """
+def read_numbers(pages: PageSet, starts: IntArray, stops: IntArray) -> tuple[WordArray, BoolArray | None]:
+    """Values of the ranges' rows as 8-byte words, and their validity (None: no NULL)."""
     source = pages.source or pages.prepare()
     starts = np.ascontiguousarray(starts, np.int64)
     stops = np.ascontiguousarray(stops, np.int64)
     if pages.has_compression:
         source = expand(pages, starts, stops)
-    out = np.empty(int(stops.sum() - starts.sum()), np.uint64)
-    validity = np.empty(len(out), np.bool_) if pages.has_nulls else _NO_BOOLS
-    code = read_words(
-        *source, kernel_kind(pages.type.kind), starts, stops, code_limit, code_shift,
-        out, out.view(np.float64), out.view(np.float32), validity,
-    )  # fmt: skip
+    rows = int(stops.sum() - starts.sum())
+    if pages.has_nulls:
+        out, validity = np.zeros(rows, np.uint64), np.zeros(rows, np.bool_)
+    else:
+        out, validity = np.empty(rows, np.uint64), _NO_BOOLS
+    kind = kernel_kind(pages.type.kind)
+    code = read_words(*source, kind, starts, stops, out, out.view(np.float64), out.view(np.float32), validity)
     if code < 0:
         raise pages.failure(code)
     if code & 1:
-        _fill_rare(pages, source, starts, stops, code_limit, code_shift, out)
+        _fill_rare(pages, source, starts, stops, out)
     return out, validity if code > 1 else None
 
 
-def _fill_rare(
-    pages: PageSet, source: Source, starts: IntArray, stops: IntArray, code_limit: IntArray, code_shift: IntArray, out: WordArray
-) -> None:
+def _fill_rare(pages: PageSet, source: Source, starts: IntArray, stops: IntArray, out: WordArray) -> None:
     code = fill_rare(
         source.words, source.words.view(np.uint8), source.page_offset, source.page_bytes, source.page_encoding, source.page_nulls,
-        source.row_count, source.rows_per_page, item_bytes(pages.type.kind), starts, stops, code_limit, code_shift, out,
+        source.row_count, source.rows_per_page, item_bytes(pages.type.kind), starts, stops, out,
     )  # fmt: skip
     if code < 0:
         raise pages.failure(code)

@@ -11,7 +11,7 @@ from tsdb_format.encoding.dictionary import read_dictionary, write_dictionary
 from tsdb_format.encoding.number import Choice, Numbers, choose, write_numbers
 from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, Encoding, PageSet, WordArray
 from tsdb_format.encoding.read import read_numbers
-from tsdb_format.errors import InvalidInput
+from tsdb_format.errors import Corruption, InvalidInput
 from tsdb_format.kernels import text as kernels
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat_pools
@@ -125,18 +125,35 @@ def read_text(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
 
 
 def _read_codes(pages: PageSet, starts: IntArray, stops: IntArray, touched: IntArray) -> Vector:
+    pools = [read_dictionary(pages, chunk) for chunk in touched.tolist()]
+    words, validity = read_numbers(pages, starts, stops)
+    if len(pools) == 1:
+        _check_codes(pages, int(touched[0]), words, pools[0])
+        return Vector(pages.type, words.astype(np.int32), validity, pools[0])
     key = touched.tobytes()
-    held = pages.joined_pool  # looked at once: another thread may put its own in place
-    if held is None or held[0] != key:
-        pools = [read_dictionary(pages, chunk) for chunk in touched.tolist()]
-        pool, shifts = (pools[0], np.zeros(1, np.int64)) if len(pools) == 1 else concat_pools(pools)
-        tables = np.zeros((2, len(pages.dict_bytes)), np.int64)
-        tables[0, touched] = [len(each) for each in pools]
-        tables[1, touched] = shifts
-        held = pages.joined_pool = key, pool, tables
-    _, pool, tables = held
-    words, validity = read_numbers(pages, starts, stops, tables[0], tables[1])
+    if pages.joined_pool is None or pages.joined_pool[0] != key:
+        pages.joined_pool = key, *concat_pools(pools)
+    _, pool, shifts = pages.joined_pool
+    edges = _positions(starts, stops, (touched + 1) * pages.rows_per_page * PAGES_PER_CHUNK)
+    first = 0
+    for chunk, own, shift, last in zip(touched.tolist(), pools, shifts, edges.tolist(), strict=True):
+        part = words[first:last]
+        _check_codes(pages, chunk, part, own)
+        part += np.uint64(shift)
+        first = last
     return Vector(pages.type, words.astype(np.int32), validity, pool)
+
+
+def _check_codes(pages: PageSet, chunk: int, codes: WordArray, pool: Pool) -> None:
+    if len(codes) and int(codes.max()) >= len(pool):
+        raise Corruption("a page names a string that its dictionary lacks", path=pages.path, offset=int(pages.dict_offset[chunk]))
+
+
+def _positions(starts: IntArray, stops: IntArray, rows: IntArray) -> IntArray:
+    """How many of the ranges' rows lie before each of ``rows``."""
+    ends = np.concatenate([[0], np.cumsum(stops - starts)])
+    before = np.searchsorted(starts, rows)
+    return ends[before] - np.maximum(np.concatenate([[0], stops])[before] - rows, 0) * (before > 0)
 
 
 def _read_plain(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:

@@ -71,10 +71,10 @@ def decode_rare(words, buffer, begin, end, encoding, size, rows, low, high, out,
     return 0
 
 
-@kernel("(u64[in], u8[in], i64[in], i64[in], u8[in], i64[in], i64, i64, i64, i64[in], i64[in], i64[in], i64[in], u64[out]) -> i64")
+@kernel("(u64[in], u8[in], i64[in], i64[in], u8[in], i64[in], i64, i64, i64, i64[in], i64[in], u64[out]) -> i64")
 def fill_rare(
     words, buffer, page_offset, page_bytes, page_encoding, page_nulls, row_count, rows_per_page, size, starts, stops,
-    code_limit, code_shift, out,
+    out,
 ):  # fmt: skip
     """Decode the rows that ``read_words``, called before with the same ranges, left out. Returns 0 or a code as that does."""
     at = 0
@@ -95,11 +95,6 @@ def fill_rare(
                 code = decode_rare(words, buffer, begin, end, np.int64(page_encoding[page]), size, rows, low, high, out, at)
                 if code:
                     return code - 8 * page
-                if len(code_limit):
-                    for i in range(at, at + high - low):
-                        if out[u(i)] >= u(code_limit[page >> 6]):
-                            return MALFORMED - 8 * page
-                        out[u(i)] += u(code_shift[page >> 6])
             at += high - low
             row += high - low
             page += 1

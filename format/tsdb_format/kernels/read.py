@@ -18,19 +18,18 @@ RARE = -6
 
 
 @kernel(
-    "(u64[in], i64[in], i64[in], u64[in], u8[in], i64[in], u8[out], i64, i64, i64, i64[in], i64[in], i64[in], i64[in], "
+    "(u64[in], i64[in], i64[in], u64[in], u8[in], i64[in], u8[out], i64, i64, i64, i64[in], i64[in], "
     "u64[out], f64[out], f32[out], b1[out]) -> i64"
 )
 def read_words(
     words, page_offset, page_bytes, page_checksum, page_encoding, page_nulls, verified, row_count, rows_per_page, kind,
-    starts, stops, code_limit, code_shift, out, doubles, floats, validity,
+    starts, stops, out, doubles, floats, validity,
 ):  # fmt: skip
-    """Decode the rows of the ranges ``starts[i]`` to ``stops[i]``, end to end, into ``out`` and, unless empty, ``validity``.
+    """Decode the rows of the ranges ``starts[i]`` to ``stops[i]``, end to end, into ``out`` and, where it has NULLs, ``validity``.
 
-    ``words`` is the file as 8-byte words, the ``page_*`` arrays describe the column, ``doubles`` and ``floats`` view ``out``.
-    Unless empty, ``code_limit`` and ``code_shift`` give for each chunk the length of its dictionary, which codes must be below,
-    and what is added to them. Returns twice the number of NULLs, plus 1 where rows were left out for ``fill_rare``; or
-    -8 * page - (1 to 5) for what is wrong with a page.
+    ``words`` is the file as 8-byte words, the ``page_*`` arrays describe the column, ``doubles`` and ``floats`` view ``out``. Where
+    the column has NULLs, ``out`` and ``validity`` are given zeroed. Returns twice the number of NULLs, plus 1 where rows were left
+    out for ``fill_rare``; or -8 * page - (1 to 5) for what is wrong with a page.
     """
     scratch = np.empty(SCRATCH, np.uint64)
     scratch[HELD] = ~ZERO
@@ -49,9 +48,6 @@ def read_words(
             row += high - low
             stop = at + high - low
             if page_nulls[page] >= rows:
-                for i in range(u(at), u(stop)):
-                    out[i] = ZERO
-                    validity[i] = False
                 nulls += high - low
                 at = stop
                 page += 1
@@ -76,15 +72,6 @@ def read_words(
                 code = decode_rows(words, begin, end, page_encoding[page], rows, kind, low, high, scratch, out, doubles, floats, at)
             if code:
                 return code - 8 * page
-            if len(code_limit) and not here:
-                limit = u(code_limit[page >> 6])
-                shift = u(code_shift[page >> 6])
-                beyond = 0
-                for i in range(u(at), u(stop)):
-                    beyond += out[i] >= limit
-                    out[i] += shift
-                if beyond:
-                    return MALFORMED - 8 * page
             at = stop
             page += 1
     return nulls << 1 | rare
