@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import random
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,35 @@ def test_a_file_of_only_bad_rows_or_none(case: Case, packed: bool) -> None:
     assert case.ingest(*given(b"")).read == 0
     assert case.ingest(*given(b"\xef\xbb\xbf\n\n")).read == 0
     assert case.store.snapshot().tables["t"].files == ()
+
+
+def test_compressed_files_in_several_frames(case: Case) -> None:
+    parts = [b"time,host,v\n2020-01-01,a,1\n", b"2020-01-02,a,2\n", b"2020-01-03,a,3\n"]
+    assert case.ingest(b"".join(map(gzip.compress, parts)), "a.csv.gz").inserted == 3
+    assert case.ingest(b"".join(map(zstandard.compress, parts)), "a.csv.zst").updated == 3
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zst"])
+def test_cut_compressed_files_are_errors(case: Case, name: str) -> None:
+    rng = random.Random(1)
+    data = b"time,host,v\n" + b"".join(b"%d,a,%d\n" % (number, rng.randrange(10**9)) for number in range(50_000))
+    packed = gzip.compress(data) if name.endswith("gz") else zstandard.compress(data)
+    for cut in (len(packed) - 1, len(packed) // 2, 20, 3):
+        with pytest.raises(InvalidInput, match=f"{name} cannot be read"):
+            case.ingest(packed[:cut], name, time_unit="s")
+    if name.endswith("gz"):  # its frames carry a checksum
+        flipped = bytearray(packed)
+        flipped[len(packed) // 2] ^= 0x55
+        with pytest.raises(InvalidInput, match=f"{name} cannot be read"):
+            case.ingest(bytes(flipped), name, time_unit="s")
+    assert case.ingest(packed, name, time_unit="s").inserted == 50_000
+
+
+def test_a_place_for_rejects_that_cannot_be_written(case: Case) -> None:
+    path = case.file("time,host,v\n2020-01-01,a,1\n")
+    with pytest.raises(InvalidInput, match="rejects cannot be written"):
+        ingest(case.store, "new", path, create=True, rejects=case.folder / "no" / "such" / "r.csv")
+    assert "new" not in case.store.tables()
 
 
 def test_cut_files(case: Case) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tsdb.exec.kernels import csv_split
 from tsdb.ingest.cells import Cells
 from tsdb.ingest.csv_layout import QUOTE, CsvLayout
-from tsdb.ingest.source import Source, open_text
+from tsdb.ingest.source import Source, open_text, skip_text
 from tsdb_format.errors import InvalidInput
 from tsdb_format.vector import ByteArray, IntArray
 
@@ -68,7 +68,7 @@ def read_pieces(source: Source, layout: CsvLayout, wanted: list[int], offset: in
     try:
         with open_text(source) as file:
             if offset:
-                file.seek(offset)
+                skip_text(file, offset)
             yield from _Splitter(file, source, layout, wanted, offset, line).pieces()
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise InvalidInput(f"{source.path} cannot be read: {error}") from None

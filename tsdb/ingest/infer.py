@@ -125,7 +125,9 @@ def _kind_of_cells(cells: Cells) -> str | None:
     if not (cells.stops > cells.starts).any():
         return None
     plain = not np.isin(cells.pool().data, np.frombuffer(b".eE", np.uint8)).any()  # 1.0 says that 1.5 may follow
-    for kind in (*(("INT64",) if plain else ()), "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP_NS", "TIMESTAMP_US"):
+    kinds = ["INT64"] if plain else []
+    kinds += ["DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP_NS", "TIMESTAMP_US"]
+    for kind in kinds:
         column = Column("", parse_type(kind), Role.FIELD, 1)
         if read_cells(cells, column, TimeReading(), numbers=False).refused() is None:
             return kind

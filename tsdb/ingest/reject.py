@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from tsdb_format.errors import InvalidInput
+
 #: How much of a rejected line is kept.
 RAW_BYTES_MAX = 65_536
 COLUMNS = ("file", "line", "column", "reason", "raw")
@@ -44,7 +46,10 @@ class RejectFile:
         self._file: IO[str] | None = None
         if path is not None:
             more = more and Path(path).exists()
-            self._file = Path(path).open("a" if more else "w", newline="", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
+            try:
+                self._file = Path(path).open("a" if more else "w", newline="", encoding="utf-8")  # noqa: SIM115 - closed by __exit__
+            except OSError as error:
+                raise InvalidInput(f"the file for rejects cannot be written: {error}") from None
             self._writer = csv.writer(self._file)
             if not more:
                 self._writer.writerow(COLUMNS)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import glob
 import gzip
+import io
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import xxhash
 
@@ -21,6 +22,8 @@ FORMATS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"
 COMPRESSED = (".gz", ".zst")
 #: Bytes at each end of a file by which it is recognised.
 FINGERPRINT_BYTES = 65_536
+#: Compressed bytes taken at a time.
+BUFFER_BYTES = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +148,59 @@ def fingerprint(path: str, size: int) -> tuple[str, str]:
 
 
 def open_text(source: Source) -> IO[bytes]:
-    """The file's bytes as text, decompressed."""
+    """The file's bytes as text, decompressed. Reading raises EOFError where a compressed file was cut."""
     if source.path.endswith(".gz"):
         return cast("IO[bytes]", gzip.open(source.path, "rb"))
-    if source.path.endswith(".zst"):
+    raw = open(source.path, "rb")  # noqa: SIM115 - closed by whom it is handed to
+    return cast("IO[bytes]", io.BufferedReader(_ZstdText(raw), BUFFER_BYTES)) if source.path.endswith(".zst") else raw
+
+
+class _ZstdText(io.RawIOBase):
+    """The text of zstd frames end to end, which must be whole; the library's own reader takes a cut file for a short one."""
+
+    def __init__(self, file: IO[bytes]) -> None:
         import zstandard
 
-        return cast("IO[bytes]", zstandard.open(source.path, "rb"))
-    return open(source.path, "rb")
+        self._file = file
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._frame: Any = None
+        self._input = b""
+        self._output = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._output:
+            self._input = self._input or self._file.read(BUFFER_BYTES)
+            if not self._input:
+                if self._frame is not None:
+                    raise EOFError("compressed file ended before the end-of-frame marker was reached")
+                return 0
+            self._frame = self._frame or self._decompressor.decompressobj()
+            self._output = memoryview(self._frame.decompress(self._input))
+            self._input = self._frame.unused_data if self._frame.eof else b""
+            self._frame = None if self._frame.eof else self._frame
+        count = min(len(buffer), len(self._output))
+        buffer[:count] = self._output[:count]
+        self._output = self._output[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def skip_text(file: IO[bytes], offset: int) -> None:
+    """Go on to byte ``offset`` of a text just opened."""
+    if file.seekable():
+        file.seek(offset)
+        return
+    while offset:
+        read = len(file.read(min(offset, BUFFER_BYTES)))
+        if not read:
+            raise EOFError("the text is shorter than it was")
+        offset -= read
 
 
 def resume_point(source: Source, known: SourceEntry | None, *, append: bool, again: bool) -> tuple[Position | None, str]:
