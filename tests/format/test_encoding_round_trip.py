@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,17 @@ def test_strided_and_misaligned_vectors() -> None:
     check(Vector(DOUBLE, values, np.arange(2000)[::2] % 5 > 0), 100)
     shifted = np.frombuffer(b"x" + np.arange(100).tobytes(), np.uint8)[1:].view(np.int64)
     check(Vector(INT64, shifted), 100)
+
+
+def test_threads_share_a_handle() -> None:
+    vector = make_vector(STRING, "numbered", 3000, 0.0, 1)
+    few = make_vector(STRING, "few", 3000, 0.0, 1)
+    for pages, expected in ((page_set(vector, 16), vector), (page_set(few, 16), few)):
+        parts = [(np.array([at]), np.array([at + 1500])) for at in range(0, 1500, 50)]
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda part, pages=pages: read_pages(pages, *part), parts * 4))
+        for (starts, stops), part in zip(parts * 4, found, strict=True):
+            assert same_values(part, expected.take(rows_of(starts, stops)))
 
 
 def test_a_page_set_may_lie_in_misaligned_read_only_memory() -> None:

@@ -81,8 +81,9 @@ def expand(pages: PageSet, starts: IntArray, stops: IntArray) -> Source:
     np.add.at(edges, (stops - 1) // pages.rows_per_page + 1, -1)
     touched = np.flatnonzero(np.cumsum(edges[:-1]))
     key = touched.tobytes()
-    if pages.expanded is not None and pages.expanded[0] == key:
-        return pages.expanded[1]
+    kept = pages.expanded  # other threads may replace it meanwhile
+    if kept is not None and kept[0] == key:
+        return kept[1]
     offsets = np.zeros(pages.page_count, np.int64)
     sizes = np.zeros(pages.page_count, np.int64)
     scratch = np.empty(SCRATCH, np.uint64)

@@ -76,6 +76,7 @@ class PageSet:
 
     ``buffer`` is the whole file. Per page: ``page_offset`` (multiple of 8), ``page_bytes`` (0: all NULL), XXH3-64 of those bytes,
     ``Encoding`` id, compression, NULLs. Per chunk: where its dictionary is, 0 bytes where it has none.
+    Threads may share a handle: its caches are replaced whole, and what two of them do twice they do alike.
     """
 
     type: ColumnType

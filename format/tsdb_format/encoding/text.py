@@ -131,9 +131,10 @@ def _read_codes(pages: PageSet, starts: IntArray, stops: IntArray, touched: IntA
         _check_codes(pages, int(touched[0]), words, pools[0])
         return Vector(pages.type, words.astype(np.int32), validity, pools[0])
     key = touched.tobytes()
-    if pages.joined_pool is None or pages.joined_pool[0] != key:
-        pages.joined_pool = key, *concat_pools(pools)
-    _, pool, shifts = pages.joined_pool
+    joined = pages.joined_pool  # other threads may replace it meanwhile
+    if joined is None or joined[0] != key:
+        pages.joined_pool = joined = key, *concat_pools(pools)
+    _, pool, shifts = joined
     edges = _positions(starts, stops, (touched + 1) * pages.rows_per_page * PAGES_PER_CHUNK)
     first = 0
     for chunk, own, shift, last in zip(touched.tolist(), pools, shifts, edges.tolist(), strict=True):
@@ -153,7 +154,9 @@ def _positions(starts: IntArray, stops: IntArray, rows: IntArray) -> IntArray:
     """How many of the ranges' rows lie before each of ``rows``."""
     ends = np.concatenate([[0], np.cumsum(stops - starts)])
     before = np.searchsorted(starts, rows)
-    return ends[before] - np.maximum(np.concatenate([[0], stops])[before] - rows, 0) * (before > 0)
+    beyond = np.concatenate([[0], stops])[before] - rows
+    positions: IntArray = ends[before] - np.where(before > 0, np.maximum(beyond, 0), 0)
+    return positions
 
 
 def _read_plain(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
