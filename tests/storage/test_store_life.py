@@ -379,11 +379,11 @@ def test_a_stop_at_any_operation_leaves_the_old_state_or_the_new(tmp_path: Path,
 
 
 def test_sources_are_recorded_with_their_commit(tmp_path: Path) -> None:
-    source = SourceEntry("/data/a.csv", 10, 5, "ab", "cd", 3, 1, True)
+    source = SourceEntry("/data/a.csv", 10, 5, "ab", "cd", 3, 1, 9, 4, True)
     with Store.open(tmp_path / "db") as store:
         store.create_table("t", SCHEMA)
         store.write_pieces("t", vectors_of(SCHEMA, [{"time": 1}]), [source])
-        assert store.write_pieces("t", {}, [SourceEntry("/data/b.csv", 1, 1, "", "", 0, 0, False)]).sequence == 1
+        assert store.write_pieces("t", {}, [SourceEntry("/data/b.csv", 1, 1, "", "", 0, 0, 0, 1, False)]).sequence == 1
     with Store.open(tmp_path / "db", "r") as store:
         assert store.entry("t").sources["/data/a.csv"] == source
         assert len(store.entry("t").sources) == 2
