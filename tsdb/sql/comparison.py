@@ -10,7 +10,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Sequence
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from tsdb.sql import moment
 from tsdb.sql.constant import DIGITS_MAX, Constant, ConstantKind
 from tsdb_format.schema import Column
 from tsdb_format.types import ColumnType, Kind
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 K = ConstantKind
 _DIGITS = {Kind.INT32: 10, Kind.INT64: 19}
@@ -144,22 +147,31 @@ def _rational(kind: ColumnType, constant: Constant) -> Fraction | int | None:
         case K.BOOLEAN if kind.kind in _DIGITS:
             return int(value)
         case K.DECIMAL if kind.kind in _DIGITS and _decimals_fit(kind, (constant,)):
-            return Fraction(value)
+            return _ratio(value, 1)
         case K.DOUBLE if kind.kind is Kind.INT32 and math.isfinite(value):
-            return Fraction(value)
+            return _ratio(value, 1)
         case K.DATE if kind.kind is Kind.DATE:
             return int(value)
         case K.DATE if kind.is_time:
             return int(value) * moment.SECONDS_PER_DAY * kind.units_per_second
         case K.TIMESTAMP if kind.is_time:
-            return Fraction(value * kind.units_per_second, constant.units_per_second)
+            return _ratio(value * kind.units_per_second, constant.units_per_second)
         case K.TIMESTAMP if kind.kind is Kind.DATE:
-            return Fraction(value, constant.units_per_second * moment.SECONDS_PER_DAY)
+            return _ratio(value, constant.units_per_second * moment.SECONDS_PER_DAY)
         case K.TEXT if kind.kind is Kind.DATE:
             return moment.parse_date(value)
         case K.TEXT if kind.is_time:
             return moment.parse_moment(value, kind.units_per_second)
     return None
+
+
+def _ratio(value: int | float | decimal.Decimal, divisor: int) -> Fraction | int:
+    """The exact quotient; most are whole, and need no fractions."""
+    if isinstance(value, int) and value % divisor == 0:
+        return value // divisor
+    from fractions import Fraction
+
+    return Fraction(value) / divisor
 
 
 def _compare_rational(column: Column, op: str, bound: Fraction | int) -> Predicate:

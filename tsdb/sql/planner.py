@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, Plan
+from tsdb.plan.node import Plan
 from tsdb.plan.optimizer import optimize
 from tsdb.settings import Settings
+from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment, Parameters, bind_parameters
-from tsdb.sql.folding import Folder
 from tsdb.sql.literal import only
-from tsdb.sql.rewrite import computes_rows, over_core, rewrite
 from tsdb.sql.select import bind_select, refuse_unknown_columns
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
@@ -46,8 +46,8 @@ class Planner:
     def bind(self, parameters: Parameters, tables: Mapping[str, Table], settings: Settings, now_ns: int) -> BoundQuery:
         """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound."""
         environment = Environment(bind_parameters(self.query.tokens, parameters), now_ns)
-        folder = Folder(self.query, environment)
-        environment.fold_text, environment.fold_tree = folder.fold_text, folder.fold_tree
+        environment.fold_text = _fold_text
+        environment.fold_tree = partial(_fold_tree, self.query, environment)
         naive, columns = self._plan(tables, settings, environment)
         return BoundQuery(naive, optimize(naive, settings), columns, environment.used_now)
 
@@ -63,15 +63,32 @@ class Planner:
             if bound is not None and bound.native and bound.outputs is not None:
                 return bound.plan(), tuple(name for name, _ in bound.outputs)
             if bound is not None and bound.core and (bound.limit is not None or not bound.keys):
+                from tsdb.sql.rewrite import over_core
+
                 made = over_core(self.query, select, bound, environment, _scalar)
                 if made is not None:
                     return made, None
+        from tsdb.sql.rewrite import rewrite
+
         made = rewrite(self.query, self.tree, tables, environment, native=native)
         return made, None
 
 
+def _fold_text(text: str) -> Constant | None:
+    from tsdb.exec.fold import evaluate
+
+    return evaluate(text)
+
+
+def _fold_tree(query: Query, environment: Environment, node: object) -> Constant | None:
+    from tsdb.sql.folding import fold_tree
+
+    return fold_tree(query, environment, node)
+
+
 def _scalar(tokens: Sequence[Token], select: exp.Select) -> bool:
     from tsdb.exec.fold import functions
+    from tsdb.sql.rewrite import computes_rows
 
     return computes_rows(tokens, select, functions(scalar=True))
 
@@ -81,8 +98,3 @@ def _unwrapped(tree: exp.Query | None) -> exp.Query | None:
     while isinstance(tree, exp.Subquery) and only(tree, "this") and isinstance(tree.this, exp.Query):
         tree = tree.this
     return tree
-
-
-def is_native(bound: BoundQuery) -> bool:
-    """Whether DuckDB takes no part."""
-    return not isinstance(bound.plan, DuckQuery)

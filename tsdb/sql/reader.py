@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tsdb.sql.ddl import read_create_table
 from tsdb.sql.statement import (
     CreateTable,
     Describe,
@@ -153,6 +152,8 @@ def _read_create(cursor: Cursor) -> CreateTable:
     if cursor.word() != "TABLE":
         cursor.fail("TABLE after CREATE")
     cursor.expect("TABLE")
+    from tsdb.sql.ddl import read_create_table
+
     return read_create_table(cursor)
 
 
