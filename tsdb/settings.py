@@ -30,6 +30,10 @@ _BYTE_UNITS = {
 }
 
 
+#: Threads of one statement: every engine below starts as many as it is told, and thousands stop a machine.
+THREADS_MAX = 256
+
+
 def cpu_count() -> int:
     """Processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -57,14 +61,14 @@ def _boolean(value: object) -> bool:
     raise ValueError("it takes true or false")
 
 
-def _count(least: int) -> Callable[[object], int]:
+def _count(least: int, most: int = 2**63 - 1) -> Callable[[object], int]:
     def parse(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9][0-9_]*", value.strip()):
             value = int(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-            raise ValueError(f"it takes a whole number from {least}")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"it takes a whole number from {least}" + (f" to {most:,}" if most < 2**63 - 1 else ""))
         return value
 
     return parse
@@ -135,7 +139,9 @@ class Settings:
     result_set_materialization_max_size: int = _setting(
         100_000, _count(0), "distinct members above which a result set becomes an indexed table"
     )
-    threads: int = _setting(cpu_count, _count(1), "threads that one statement may use; the default is the number of processors")
+    threads: int = _setting(
+        cpu_count, _count(1, THREADS_MAX), "threads that one statement may use; the default is the number of processors"
+    )
     memory_limit: int = _setting(
         _memory_default, parse_bytes, "bytes that ingest and DuckDB may use; default: a quarter of the RAM"
     )

@@ -266,3 +266,11 @@ def test_a_fresh_process_loads_only_what_a_statement_needs(db: tsdb.Database, sq
     count, loaded = json.loads(done.stdout)
     assert count >= 0
     assert set(loaded) - {"pandas"} == wanted
+
+
+def test_threads_have_a_limit(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "a.db") as db:
+        for wrong in ("0", "257", "100000"):
+            with pytest.raises(tsdb.InvalidInput, match="1 to 256"):
+                db.sql(f"SET threads = {wrong}")
+        db.sql("SET threads = 2")

@@ -132,12 +132,22 @@ class _Scanner:
         try:
             for batch in execute(self._plan, self._run.context):
                 made = converter.record_batch(batch)
-                if self._condition is not None:
-                    made = made.filter(self._condition)
-                yield made.select(self._wanted) if self._wanted else made
+                for part in [made] if self._condition is None else _filtered(made, self._condition):
+                    yield part.select(self._wanted) if self._wanted else part
         except Exception as error:
             self._run.failure = error
             raise
+
+
+def _filtered(batch: Any, condition: Any) -> list[Any]:
+    """The rows of a record batch that satisfy an Arrow expression, in order and on this thread: DuckDB waits for it."""
+    import pyarrow as pa
+    from pyarrow import acero
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
+    kept = acero.Declaration("filter", acero.FilterNodeOptions(condition), [source]).to_table(use_threads=False)
+    parts: list[Any] = kept.to_batches()
+    return parts
 
 
 class DuckRun:
