@@ -225,9 +225,14 @@ def test_places_that_are_no_database(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.txt").write_text("x")
-    for path in (tmp_path / "file", tmp_path / "folder"):
+    (tmp_path / "other" / "manifest").mkdir(parents=True)
+    (tmp_path / "other" / "manifest" / "app.yaml").write_text("x")
+    for path in (tmp_path / "file", tmp_path / "folder", tmp_path / "other"):
         with pytest.raises(InvalidInput):
             Store.open(path)
+    (tmp_path / "begun" / "manifest").mkdir(parents=True)
+    (tmp_path / "begun" / "table").mkdir()
+    Store.open(tmp_path / "begun").close()
     assert [each.name for each in (tmp_path / "folder").iterdir()] == ["thesis.txt"]
     for path in (tmp_path / "absent", tmp_path / "folder"):
         with pytest.raises(NotFound):

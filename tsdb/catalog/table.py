@@ -21,6 +21,8 @@ Mode = Literal["table", "append", "versioned_kv"]
 HIDDEN_NAMES = frozenset({SEQUENCE_NAME, "_rowid"})
 #: Rows after which a write starts the next file: large enough that a file is worth opening, small enough to merge in memory.
 FILE_ROWS_MAX = 16 * 2**20
+#: Folder of a database that holds a folder of files per table.
+FILES_FOLDER = "table"
 #: Columns of one table; each costs a footer entry in every file.
 COLUMNS_MAX = 4_096
 
@@ -72,7 +74,7 @@ class Table:
     @property
     def folder(self) -> str:
         """The folder of the table's files, relative to the database."""
-        return f"table/{self.id}"
+        return f"{FILES_FOLDER}/{self.id}"
 
     def to_json(self) -> dict[str, Any]:
         """The table as plain JSON values."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import SUFFIX, read_device_file, write_device_file
-from tsdb.catalog.table import Table, TableOptions, check_columns
+from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions, check_columns
 from tsdb.settings import cpu_count
 from tsdb.storage import manifest as manifests
 from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
@@ -92,7 +92,7 @@ class Store:
         lock = WriterLock(root)
         try:
             loaded = _load_or_create(root)
-            sweep(root, "table", loaded.names)
+            sweep(root, FILES_FOLDER, loaded.names)
             for name in manifests.versions(root):
                 if name != loaded.name:
                     remove(root / name)
@@ -343,8 +343,9 @@ def _check_place(root: Path) -> None:
     """Refuse to make a database out of a file, or of a directory that holds something else."""
     if root.exists() and not root.is_dir():
         raise InvalidInput(f"{root} is a file, not a database directory")
-    if root.is_dir() and not (root / manifests.CURRENT_NAME).exists() and not (root / manifests.FOLDER).is_dir():
-        others = sorted({path.name for path in root.iterdir()} - _HARMLESS)
+    if root.is_dir() and not (root / manifests.CURRENT_NAME).exists() and not manifests.versions(root):
+        begun = {name for name in (manifests.FOLDER, FILES_FOLDER) if (root / name).is_dir() and not any((root / name).iterdir())}
+        others = sorted({path.name for path in root.iterdir()} - _HARMLESS - begun)
         if others:
             raise InvalidInput(f"{root} is no database and not empty: it holds {others[0]!r}")
 
@@ -354,7 +355,7 @@ def _load_or_create(root: Path) -> Manifest:
         loaded = manifests.load(root)
     except NotFound:
         (root / manifests.FOLDER).mkdir(exist_ok=True)
-        (root / "table").mkdir(exist_ok=True)
+        (root / FILES_FOLDER).mkdir(exist_ok=True)
         loaded = Manifest()
         manifests.save(root, loaded)
     if manifests.current_name(root) is None:
