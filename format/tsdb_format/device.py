@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb_format.kernels import statistics as kernels
+from tsdb_format.pool import order_strings, take_strings
 from tsdb_format.schema import Column
 from tsdb_format.section import Container
 from tsdb_format.types import Kind
@@ -33,36 +33,11 @@ def sorted_pool(vector: Vector) -> tuple[Pool, NDArray[np.int32]]:
     if not valid.any():
         return Pool.of([]), codes
     used, inverse = np.unique(vector.values[valid].astype(np.int32), return_inverse=True)
-    upper, lower = np.empty(len(used), np.uint64), np.empty(len(used), np.uint64)
-    longer = np.empty(len(used), np.uint8)
-    kernels.prefix_keys(vector.pool.offsets, vector.pool.data, used, upper, lower, longer)
-    if longer.any():
-        order, fresh = _order_by_bytes(vector.pool, used)
-    else:
-        order = np.lexsort((lower, upper))
-        fresh = np.ones(len(order), np.bool_)
-        fresh[1:] = (upper[order][1:] != upper[order][:-1]) | (lower[order][1:] != lower[order][:-1])
+    order, fresh = order_strings(vector.pool, used)
     position = np.empty(len(used), np.int32)
     position[order] = np.cumsum(fresh) - 1
     codes[valid] = position[inverse]
-    return take_pool(vector.pool, used[order[fresh]]), codes
-
-
-def _order_by_bytes(pool: Pool, used: NDArray[np.int32]) -> tuple[IntArray, NDArray[np.bool_]]:
-    texts = [pool.bytes_at(code) for code in used.tolist()]
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    fresh = [i == 0 or texts[order[i]] != texts[order[i - 1]] for i in range(len(order))]
-    return np.array(order, np.int64), np.array(fresh, np.bool_)
-
-
-def take_pool(pool: Pool, codes: NDArray[np.int32]) -> Pool:
-    """The strings of ``codes``, in that order, in a pool of their own."""
-    starts = pool.offsets[:-1][codes]
-    sizes = pool.offsets[1:][codes] - starts
-    offsets = np.zeros(len(codes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
-    return Pool(offsets, pool.data[positions])
+    return take_strings(vector.pool, used[order[fresh]]), codes
 
 
 def device_sections(tags: tuple[Column, ...], values: dict[str, Vector], row_start: IntArray) -> dict[str, NDArray[Any]]:

@@ -84,6 +84,13 @@ class Vector:
         return out
 
 
+def null_vector(kind: ColumnType, count: int) -> Vector:
+    """``count`` NULLs of a type. A pool has one string, so that the codes under them name something."""
+    shape = (count, kind.width) if kind.width else (count,)
+    pool = Pool.of([b""]) if kind.is_pooled else None
+    return Vector(kind, np.zeros(shape, kind.physical), np.zeros(count, np.bool_), pool)
+
+
 def concat_pools(pools: Sequence[Pool]) -> tuple[Pool, IntArray]:
     """Join pools end to end; also the code shift to add for each. Duplicates are kept: codes are names, not an order."""
     shifts = np.zeros(len(pools) + 1, np.int64)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.file_case import text_vector
-from tsdb_format.device import sorted_pool, take_pool
+from tsdb_format.device import sorted_pool
 from tsdb_format.types import STRING
 from tsdb_format.vector import Pool, Vector
 
@@ -33,9 +33,3 @@ def test_equal_strings_under_different_codes_become_one() -> None:
     long = Vector(STRING, np.array([0, 1, 2], np.int32), None, Pool.of([b"c" * 20, b"a", b"c" * 20]))
     pool, codes = sorted_pool(long)
     assert (pool.tolist(), codes.tolist()) == ([b"a", b"c" * 20], [1, 0, 1])
-
-
-def test_take_pool_repeats_and_reorders() -> None:
-    pool = Pool.of([b"ab", b"", b"cde"])
-    assert take_pool(pool, np.array([2, 0, 2, 1], np.int32)).tolist() == [b"cde", b"ab", b"cde", b""]
-    assert take_pool(pool, np.empty(0, np.int32)).tolist() == []

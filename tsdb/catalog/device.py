@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.catalog.device_index import DeviceIndex, take_strings
+from tsdb.catalog.device_index import DeviceIndex
 from tsdb.catalog.tag_order import tag_ranks
-from tsdb_format.schema import Column, Schema
+from tsdb_format.pool import take_strings
+from tsdb_format.schema import Schema
 from tsdb_format.types import Role
-from tsdb_format.vector import Pool, Vector, concat
+from tsdb_format.vector import Pool, Vector, concat, null_vector
 
 Int32Array = NDArray[np.int32]
 
@@ -42,7 +43,7 @@ class DeviceTable:
     def empty(cls, schema: Schema) -> DeviceTable:
         """The table before its first device."""
         none = np.empty(0, np.int32)
-        return cls(schema, 0, {column.name: null_vector(column, 0) for column in schema.tags}, none, none)
+        return cls(schema, 0, {column.name: null_vector(column.type, 0) for column in schema.tags}, none, none)
 
     def resolve(self, tags: Mapping[str, Vector], row_count: int) -> tuple[Int32Array, DeviceTable]:
         """The device number of each row, and the table with the unknown devices added (itself where there are none).
@@ -77,7 +78,7 @@ class DeviceTable:
     def values(self, name: str) -> Vector:
         """A tag or attribute, one value per device; all NULL where the attribute was never set."""
         found = self.tags.get(name, self.attributes.get(name))
-        return null_vector(self.schema.column(name), self.count) if found is None else found
+        return null_vector(self.schema.column(name).type, self.count) if found is None else found
 
     def with_attributes(self, numbers: Int32Array, values: Mapping[str, Vector]) -> DeviceTable:
         """The table after rows set attributes: per device and attribute the last value that is not NULL stays."""
@@ -89,19 +90,12 @@ class DeviceTable:
             rows = np.arange(len(vector)) if vector.validity is None else np.flatnonzero(vector.validity)
             if not len(rows):
                 continue
-            old = attributes.get(column.name) or null_vector(column, self.count)
+            old = attributes.get(column.name) or null_vector(column.type, self.count)
             newest = np.full(self.count, -1, np.int64)
             newest[numbers[rows]] = rows  # of repeated indices numpy keeps the last
             source = np.where(newest >= 0, newest + self.count, np.arange(self.count))
             attributes[column.name] = compacted(concat([old, vector]).take(source))
         return replace(self, attributes=attributes)
-
-
-def null_vector(column: Column, count: int) -> Vector:
-    """``count`` NULLs of the column's type."""
-    shape = (count, column.type.width) if column.type.width else (count,)
-    pool = Pool.of([b""]) if column.type.is_pooled else None
-    return Vector(column.type, np.zeros(shape, column.type.physical), np.zeros(count, np.bool_), pool)
 
 
 def _extended(vector: Vector, count: int) -> Vector:
@@ -121,4 +115,4 @@ def compacted(vector: Vector) -> Vector:
         return Vector(vector.type, np.zeros(len(vector), np.int32), vector.validity, Pool.of([b""]))
     codes = np.zeros(len(vector), np.int32)
     codes[valid] = inverse
-    return Vector(vector.type, codes, vector.validity, take_strings(vector.pool, used.astype(np.int32)))
+    return Vector(vector.type, codes, vector.validity, take_strings(vector.pool, used))

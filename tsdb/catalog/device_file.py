@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.catalog.device import DeviceTable, null_vector
+from tsdb.catalog.device import DeviceTable
 from tsdb_format.errors import Corruption
 from tsdb_format.schema import Column, Schema
 from tsdb_format.section import Container, write_container
 from tsdb_format.types import Role
-from tsdb_format.vector import Pool, Vector
+from tsdb_format.vector import Pool, Vector, null_vector
 
 #: First bytes of a device file.
 MAGIC = b"TSDBDEV1"
@@ -43,7 +43,7 @@ def read_device_file(path: str, schema: Schema) -> DeviceTable:
     rank, by_rank = container.array("rank", "<i4"), container.array("by_rank", "<i4")
     _check(container, "rank", len(rank) == count and _below(rank, count))
     _check(container, "by_rank", len(by_rank) == count and _below(by_rank, count))
-    tags = {column.name: _get(container, column, count) or null_vector(column, count) for column in schema.tags}
+    tags = {column.name: _get(container, column, count) or null_vector(column.type, count) for column in schema.tags}
     attributes: dict[str, Vector] = {}
     for column in schema:
         if column.role is Role.ATTRIBUTE:

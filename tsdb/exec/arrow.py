@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tsdb.exec.batch import Batch
+from tsdb_format.pool import take_strings
 from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import Pool, Vector
 
@@ -79,8 +80,7 @@ class Converter:
             return codes, held[1]
         if len(pool) > len(codes):
             used, codes = np.unique(codes, return_inverse=True)
-            texts = [pool.bytes_at(int(code)) for code in used] if len(pool) else []
-            return codes.astype(np.int32), pa.array(texts or [b""], pa.binary()).cast(_PLAIN[vector.type.kind])
+            return codes.astype(np.int32), _pool_array(take_strings(pool, used), vector.type.kind)
         values = _pool_array(pool, vector.type.kind)
         self._pools[key] = (pool, values)
         return codes, values

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch
-from tsdb.exec.evaluate import pool_of_codes
-from tsdb.exec.order import VALUE, ClassArray, IntArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
+from tsdb.exec.order import VALUE, ClassArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
 from tsdb.exec.rows import ROW_ID_BITS, FileRows, MergedRows, RowSet, coalesce, row_column
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
-from tsdb.exec.source import ScanSources, null_vector
+from tsdb.exec.source import ScanSources
 from tsdb.plan.node import SortKey
+from tsdb_format.pool import take_strings
 from tsdb_format.types import Role
-from tsdb_format.vector import Pool, Vector, concat
+from tsdb_format.vector import IntArray, Pool, Vector, concat, null_vector
 
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot
@@ -195,7 +195,7 @@ def own_pool(vector: Vector) -> Pool:
     assert vector.pool is not None
     if len(vector.pool) == 0:
         return Pool(np.zeros(len(vector) + 1, np.int64), np.empty(0, np.uint8))
-    return pool_of_codes(vector.pool, np.maximum(vector.values, 0))
+    return take_strings(vector.pool, np.maximum(vector.values, 0))
 
 
 def object_array(strings: list[bytes]) -> NDArray[Any]:
@@ -252,4 +252,4 @@ def _with_own_pool(vector: Vector) -> Vector:
 
 def empty_batch(table: TableSnapshot, names: tuple[str, ...]) -> Batch:
     """No rows of the named columns."""
-    return Batch({name: null_vector(row_column(table, name), 0) for name in names}, 0)
+    return Batch({name: null_vector(row_column(table, name).type, 0) for name in names}, 0)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tsdb.exec.kernels import text
 from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
+from tsdb_format.pool import take_strings
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, Pool, Vector
 
@@ -175,18 +176,10 @@ def _by_code(vector: Vector, decide: Callable[[Pool], BoolArray]) -> BoolArray:
     codes = vector.values
     if len(codes) * 2 < len(pool):
         used, inverse = np.unique(np.maximum(codes, 0), return_inverse=True)
-        spread: BoolArray = decide(pool_of_codes(pool, used))[inverse]
+        spread: BoolArray = decide(take_strings(pool, used))[inverse]
     else:
         spread = decide(pool)[np.maximum(codes, 0)]
     return spread
-
-
-def pool_of_codes(pool: Pool, codes: np.ndarray[Any, Any]) -> Pool:
-    """The strings of ``codes`` (int32), in that order, as a pool of their own."""
-    offsets = np.empty(len(codes) + 1, np.int64)
-    data = np.empty(int((pool.offsets[codes + 1] - pool.offsets[codes]).sum()), np.uint8)
-    text.gather(pool.offsets, pool.data, np.ascontiguousarray(codes, np.int32), offsets, data)
-    return Pool(offsets, data)
 
 
 def compare_bytes(pool: Pool, op: str, literal: bytes) -> BoolArray:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.rows import MergedRows, merge_rows
+from tsdb_format.vector import IntArray
 
 if TYPE_CHECKING:
-    from tsdb.exec.source import IntArray, ScanSources
+    from tsdb.exec.source import ScanSources
     from tsdb.storage.snapshot import TableSnapshot
 
 Int32Array = NDArray[np.int32]

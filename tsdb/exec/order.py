@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.plan.node import SortKey
-from tsdb_format.vector import Pool
+from tsdb_format.kernels import statistics
+from tsdb_format.vector import IntArray, Pool
 
 if TYPE_CHECKING:
     from tsdb.catalog.device import DeviceTable
 
-IntArray = NDArray[np.int64]
 ClassArray = NDArray[np.int8]
 
 NULLS_FIRST = np.int8(0)
@@ -45,13 +45,10 @@ def ascending(values: NDArray[Any]) -> IntArray:
 
 def prefix_keys(pool: Pool) -> IntArray:
     """The first eight bytes of each string, as int64 in bytewise order; equal prefixes say nothing."""
-    size = np.minimum(np.diff(pool.offsets), 8)
-    padded = np.zeros((len(pool), 8), np.uint8)
-    for position in range(8):
-        has = size > position
-        padded[has, position] = pool.data[pool.offsets[:-1][has] + position]
-    unsigned = padded.view(">u8").reshape(-1).astype(np.uint64)
-    return (unsigned ^ np.uint64(2**63)).view(np.int64)
+    count = len(pool)
+    first, rest = np.empty((2, count), np.uint64)
+    statistics.prefix_keys(pool.offsets, pool.data, np.arange(count, dtype=np.int32), first, rest, np.empty(count, np.uint8))
+    return (first ^ np.uint64(2**63)).view(np.int64)
 
 
 def text_ranks(strings: NDArray[Any]) -> IntArray:

@@ -13,10 +13,10 @@ from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, null_class, prefix_ke
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import BATCH_ROWS, slices
-from tsdb.exec.source import IntArray, table_column
+from tsdb.exec.source import table_column
 from tsdb.plan.node import SortKey
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
-from tsdb_format.vector import Pool
+from tsdb_format.vector import IntArray, Pool
 
 if TYPE_CHECKING:
     from tsdb.exec.lane import FileLane

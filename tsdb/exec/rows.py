@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.exec.kernels import merge, ranges
-from tsdb.exec.source import FileSource, IntArray, table_column
+from tsdb.exec.source import FileSource, table_column
 from tsdb_format.schema import Column
 from tsdb_format.types import INT64, Role
-from tsdb_format.vector import BoolArray, Vector, concat
+from tsdb_format.vector import BoolArray, IntArray, Vector, concat
 
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot

@@ -13,9 +13,9 @@ from tsdb.exec.lane import Lane
 from tsdb.exec.order import VALUE
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import INT64_MAX, INT64_MIN, Selection
-from tsdb.exec.source import IntArray, table_column
+from tsdb.exec.source import table_column
 from tsdb_format.types import Role
-from tsdb_format.vector import BoolArray
+from tsdb_format.vector import BoolArray, IntArray
 
 #: Device runs looked at in the first step; the number doubles with every step, since a few usually decide.
 _FIRST_RUNS = 8

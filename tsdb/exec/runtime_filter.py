@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.exec.order import VALUE, ClassArray, IntArray
+from tsdb.exec.order import VALUE, ClassArray
+from tsdb_format.vector import IntArray
 
 
 @dataclass(frozen=True, slots=True, order=True)

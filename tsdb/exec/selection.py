@@ -22,12 +22,12 @@ from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet
-from tsdb.exec.source import FileSource, IntArray, ScanSources, table_column
+from tsdb.exec.source import FileSource, ScanSources, table_column
 from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, conjuncts
 from tsdb_format.encoding.search import search_sorted
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
-from tsdb_format.vector import BoolArray, Vector
+from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
     from tsdb.catalog.device import DeviceTable

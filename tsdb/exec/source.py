@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 from tsdb.exec.kernels import ranges
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
 from tsdb_format.statistics import Statistics
-from tsdb_format.types import Kind
-from tsdb_format.vector import Pool, Vector
+from tsdb_format.vector import IntArray, Vector, null_vector
 
 if TYPE_CHECKING:
     from tsdb.exec.stats import ScanStats
     from tsdb.storage.snapshot import OpenFile, TableSnapshot
-
-IntArray = NDArray[np.int64]
 
 
 class FileSource:
@@ -50,7 +47,7 @@ class FileSource:
         """Values of a TIME, FIELD or ``_sn`` column in the row ranges, end to end."""
         name = self.stored_name(column)
         if name is None:
-            return null_vector(column, int((stops - starts).sum()))
+            return null_vector(column.type, int((stops - starts).sum()))
         self.touch(name, starts, stops)
         return self.file.read(name, starts, stops)
 
@@ -101,11 +98,3 @@ class ScanSources:
 def table_column(table: TableSnapshot, name: str) -> Column:
     """A column of the table by name, the hidden sequence column included."""
     return SEQUENCE_COLUMN if name == SEQUENCE_NAME else table.table.schema.column(name)
-
-
-def null_vector(column: Column, count: int) -> Vector:
-    """``count`` NULLs of a column's type."""
-    kind = column.type.kind
-    shape = (count, column.type.width) if kind is Kind.VECTOR else (count,)
-    pool = Pool.of([b""]) if column.type.is_pooled else None
-    return Vector(column.type, np.zeros(shape, column.type.physical), np.zeros(count, np.bool_), pool)

@@ -13,6 +13,7 @@ from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, Encoding, PageSet, Wo
 from tsdb_format.encoding.read import read_numbers
 from tsdb_format.errors import Corruption, InvalidInput
 from tsdb_format.kernels import text as kernels
+from tsdb_format.pool import take_strings
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat_pools
 
@@ -63,13 +64,7 @@ def _find_distinct(
     count = kernels.distinct(pool.offsets, pool.data, codes, validity, lowest, limit, renamed, table, numbers, first)
     if count < 0:
         return None
-    first = first[:count].copy()
-    offsets = np.zeros(count + 1, np.int64)
-    sizes = pool.offsets[first + 1] - pool.offsets[first]
-    np.cumsum(sizes, out=offsets[1:])
-    data = np.empty(int(offsets[-1]), np.uint8)
-    kernels.gather_bytes(pool.data, pool.offsets[first], sizes, data)
-    return numbers, Pool(offsets, data)
+    return numbers, take_strings(pool, first[:count])
 
 
 def _write_codes(words: WordArray, validity: BoolArray, rows_per_page: int, dictionary: Pool) -> EncodedChunk:

@@ -1,0 +1,72 @@
+"""Strings of a pool, taken and put in order without an object per string."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb_format.kernels.statistics import prefix_keys
+from tsdb_format.kernels.text import gather_bytes
+from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool
+
+#: Bytes of each string that one round of sorting compares.
+_ROUND_BYTES = 16
+
+
+def take_strings(pool: Pool, codes: NDArray[Any]) -> Pool:
+    """The strings of ``codes``, in that order, in a pool of their own."""
+    starts = pool.offsets[codes]
+    sizes = pool.offsets[codes + 1] - starts
+    offsets = np.zeros(len(codes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    gather_bytes(pool.data, starts, sizes, data)
+    return Pool(offsets, data)
+
+
+def order_strings(pool: Pool, codes: NDArray[Any]) -> tuple[IntArray, BoolArray]:
+    """Positions in ``codes`` in the bytewise order of their strings, and where in it a string differs from the one before.
+
+    Sixteen bytes at a time: each round sorts only the strings that are still tied. Strings may repeat; equal ones keep their order.
+    """
+    begins, ends = pool.offsets[codes], pool.offsets[codes + 1]
+    order = np.arange(len(codes), dtype=np.int64)
+    fresh = np.ones(len(codes), np.bool_)
+    # Places in ``order`` whose strings are still tied, ascending; those of one group are neighbours.
+    places: IntArray = np.arange(len(codes), dtype=np.int64)
+    group: IntArray = np.zeros(len(codes), np.int64)
+    depth = 0
+    while len(places):
+        rows = order[places]
+        upper, lower, left = _keys(pool.data, np.minimum(begins[rows] + depth, ends[rows]), ends[rows])
+        by = np.lexsort((left, lower, upper, group) if depth else (left, lower, upper))
+        order[places] = rows[by]
+        upper, lower, left, group = upper[by], lower[by], left[by], group[by]
+        equal = np.zeros(len(rows) + 1, np.bool_)  # to the one before, as far as was looked
+        equal[1:-1] = (group[1:] == group[:-1]) & (upper[1:] == upper[:-1]) & (lower[1:] == lower[:-1]) & (left[1:] == left[:-1])
+        tied = equal.copy()
+        tied[1:-1] &= left[1:] == _ROUND_BYTES
+        fresh[places[(equal & ~tied)[:-1]]] = False
+        again = np.flatnonzero(tied[:-1] | tied[1:])
+        places, group = places[again], np.cumsum(~tied[:-1], dtype=np.int64)[again]
+        depth += _ROUND_BYTES
+    return order, fresh
+
+
+def rank_strings(pool: Pool) -> IntArray:
+    """Each string's position among the distinct ones of the pool, in bytewise order."""
+    order, fresh = order_strings(pool, np.arange(len(pool), dtype=np.int32))
+    ranks = np.empty(len(pool), np.int64)
+    ranks[order] = np.cumsum(fresh) - 1
+    return ranks
+
+
+def _keys(data: ByteArray, begins: IntArray, ends: IntArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64], IntArray]:
+    """Of each span its first sixteen bytes as two words that order as they do, zero-padded, and how many bytes these were."""
+    spans = np.stack((begins, ends), axis=1).reshape(-1)
+    upper, lower = np.empty(len(begins), np.uint64), np.empty(len(begins), np.uint64)
+    pairs = np.arange(0, len(spans), 2, dtype=np.int32)
+    prefix_keys(spans, data, pairs, upper, lower, np.empty(len(begins), np.uint8))
+    return upper, lower, np.minimum(ends - begins, _ROUND_BYTES)

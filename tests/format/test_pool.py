@@ -1,0 +1,33 @@
+"""Strings of a pool against Python's own: taking them, and their bytewise order."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsdb_format.pool import order_strings, rank_strings, take_strings
+from tsdb_format.vector import Pool
+
+_LONG = [b"x" * size + end for size in (15, 16, 17, 31, 32, 33) for end in (b"", b"\0", b"\0\0", b"a", b"b")]
+TEXTS = st.one_of(st.binary(max_size=40), st.sampled_from([b"", b"a", b"a\0", b"a\0\0", b"ab", *_LONG]))
+
+
+@given(st.lists(TEXTS, max_size=40), st.data())
+def test_order_and_ranks(strings: list[bytes], data: st.DataObject) -> None:
+    pool = Pool.of(strings)
+    codes = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=60)) if strings else []
+    order, fresh = order_strings(pool, np.array(codes, np.int32))
+    texts = [strings[code] for code in codes]
+    assert order.tolist() == sorted(range(len(texts)), key=lambda at: (texts[at], at))
+    ordered = [texts[at] for at in order.tolist()]
+    assert fresh.tolist() == [at == 0 or ordered[at] != ordered[at - 1] for at in range(len(ordered))]
+    distinct = sorted(set(strings))
+    assert rank_strings(pool).tolist() == [distinct.index(text) for text in strings]
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=9), st.data())
+def test_take(strings: list[bytes], data: st.DataObject) -> None:
+    codes = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=20))
+    taken = take_strings(Pool.of(strings), np.array(codes, np.int32))
+    assert taken.tolist() == [strings[code] for code in codes]
