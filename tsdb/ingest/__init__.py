@@ -1,1 +1,1 @@
-"""Bringing data in: files through DuckDB, and Python objects through Arrow."""
+"""Bringing data in: CSV and Parquet files, and Python objects through Arrow."""

@@ -262,6 +262,47 @@ def lower_word(data, at, stop):  # type: ignore[no-untyped-def]
     return word
 
 
+@kernel("(u8[in], i64, i64, i64[out]) -> i64")
+def read_decimal(data, at, stop, parts):  # type: ignore[no-untyped-def]
+    """Read digits, a point and an exponent from ``at`` on; returns the place after them.
+
+    parts i64[3] becomes the mantissa, the power of ten, and how many significant digits there are: 0 for no number, 99 for more
+    than the mantissa holds.
+    """
+    parts[0] = parts[1] = parts[2] = 0
+    point = False
+    any_digit = False
+    while at < stop:
+        byte = data[at]
+        if 48 <= byte <= 57:
+            any_digit = True
+            if parts[2] < 18:
+                parts[0] = 10 * parts[0] + (np.int64(byte) - 48)
+                parts[2] += parts[0] > 0
+                parts[1] -= point
+            else:
+                parts[2] = 99
+        elif byte == 46 and not point:
+            point = True
+        else:
+            break
+        at += 1
+    if not any_digit:
+        return at
+    parts[2] = max(parts[2], 1)
+    if at + 1 < stop and (data[at] == 101 or data[at] == 69):
+        after = at + 1 + (data[at + 1] == 45 or data[at + 1] == 43)
+        sign = -1 if data[at + 1] == 45 else 1
+        exponent = 0
+        if after < stop and 48 <= data[after] <= 57:
+            at = after
+            while at < stop and 48 <= data[at] <= 57:
+                exponent = min(10 * exponent + (np.int64(data[at]) - 48), 100_000)
+                at += 1
+            parts[1] += sign * exponent
+    return at
+
+
 @kernel("(i64[in], i64[in], u8[in], i64, i64, f64[in], f64[out], u8[out]) -> i64")
 def parse_reals(starts, stops, data, mantissa_max, power_max, powers, values, status):  # type: ignore[no-untyped-def]
     """Parse decimal texts into floats where one exact step suffices; returns how many have another status than ABSOLUTE.
@@ -269,6 +310,7 @@ def parse_reals(starts, stops, data, mantissa_max, power_max, powers, values, st
     A mantissa up to ``mantissa_max`` times or by 10^k, k ≤ ``power_max``, is correctly rounded by one multiplication or division;
     all other numbers get the status INEXACT. starts, stops i64[n] into data u8[], start -1 for NULL; powers f64[k]: 10^k.
     """
+    parts = np.zeros(3, np.int64)
     failed = 0
     for row in range(len(values)):
         values[row] = 0.0
@@ -285,55 +327,24 @@ def parse_reals(starts, stops, data, mantissa_max, power_max, powers, values, st
         negative = data[at] == 45
         if negative or data[at] == 43:
             at += 1
-        first = at
-        mantissa = 0
-        digit_count = 0
-        power = 0
-        point = False
-        any_digit = False
-        while at < stop:
-            byte = data[at]
-            if 48 <= byte <= 57:
-                any_digit = True
-                if digit_count < 18:
-                    mantissa = 10 * mantissa + (np.int64(byte) - 48)
-                    digit_count += mantissa > 0
-                    power -= point
-                else:
-                    digit_count = 99
-            elif byte == 46 and not point:
-                point = True
+        end = read_decimal(data, at, stop, parts)
+        mantissa, power = parts[0], parts[1]
+        found = ABSOLUTE
+        if end < stop or parts[2] == 0:
+            word = lower_word(data, at, stop)
+            if word == _NAN:
+                values[row] = np.nan
+            elif word == _INF or word == _INFINITY:
+                values[row] = -np.inf if negative else np.inf
             else:
-                break
-            at += 1
-        found = ABSOLUTE if any_digit else MALFORMED
-        if any_digit and at < stop and (data[at] == 101 or data[at] == 69):
-            at += 1
-            below = at < stop and data[at] == 45
-            if at < stop and (data[at] == 45 or data[at] == 43):
-                at += 1
-            exponent = 0
-            found = ABSOLUTE if at < stop else MALFORMED
-            while at < stop and 48 <= data[at] <= 57:
-                exponent = min(10 * exponent + (np.int64(data[at]) - 48), 100_000)
-                at += 1
-            power += -exponent if below else exponent
-        if at < stop:
-            found = MALFORMED
-            if not any_digit:
-                word = lower_word(data, first, stop)
-                if word == _NAN:
-                    values[row], found = np.nan, ABSOLUTE
-                elif word == _INF or word == _INFINITY:
-                    values[row], found = -np.inf if negative else np.inf, ABSOLUTE
-        elif found == ABSOLUTE:
-            if digit_count == 99 or mantissa > mantissa_max or (mantissa > 0 and (power > power_max or power < -power_max)):
-                found = INEXACT
-            else:
-                value = np.float64(mantissa)
-                if mantissa > 0:
-                    value = value * powers[power] if power >= 0 else value / powers[-power]
-                values[row] = -value if negative else value
+                found = MALFORMED
+        elif parts[2] == 99 or mantissa > mantissa_max or (mantissa > 0 and (power > power_max or power < -power_max)):
+            found = INEXACT
+        else:
+            value = np.float64(mantissa)
+            if mantissa > 0:
+                value = value * powers[power] if power >= 0 else value / powers[-power]
+            values[row] = -value if negative else value
         status[row] = found
         failed += found != ABSOLUTE
     return failed
