@@ -24,7 +24,7 @@ def digits(data, at, stop, count):  # type: ignore[no-untyped-def]
     """The number written in exactly ``count`` digits at ``at``, or -1."""
     if at + count > stop:
         return -1
-    value = 0
+    value = np.int64(0)
     for i in range(at, at + count):
         if data[i] < 48 or data[i] > 57:
             return -1
@@ -293,11 +293,11 @@ def read_decimal(data, at, stop, parts):  # type: ignore[no-untyped-def]
     if at + 1 < stop and (data[at] == 101 or data[at] == 69):
         after = at + 1 + (data[at + 1] == 45 or data[at + 1] == 43)
         sign = -1 if data[at + 1] == 45 else 1
-        exponent = 0
+        exponent = np.int64(0)
         if after < stop and 48 <= data[after] <= 57:
             at = after
             while at < stop and 48 <= data[at] <= 57:
-                exponent = min(10 * exponent + (np.int64(data[at]) - 48), 100_000)
+                exponent = min(10 * exponent + (np.int64(data[at]) - 48), np.int64(100_000))
                 at += 1
             parts[1] += sign * exponent
     return at
