@@ -1,4 +1,4 @@
-"""Strings of a pool, taken and put in order without an object per string."""
+"""Strings of pools, copied and put in order without an object per string."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool
 _ROUND_BYTES = 16
 
 
+def copy_strings(data: ByteArray, starts: IntArray, sizes: IntArray) -> Pool:
+    """The strings of ``sizes[i]`` bytes from ``starts[i]`` in a pool of their own; where an empty one starts does not matter."""
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    copied = np.empty(int(offsets[-1]), np.uint8)
+    gather_bytes(data, starts, sizes, copied)
+    return Pool(offsets, copied)
+
+
 def take_strings(pool: Pool, codes: NDArray[Any]) -> Pool:
     """The strings of ``codes``, in that order, in a pool of their own."""
     starts = pool.offsets[codes]
-    sizes = pool.offsets[codes + 1] - starts
-    offsets = np.zeros(len(codes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    data = np.empty(int(offsets[-1]), np.uint8)
-    gather_bytes(pool.data, starts, sizes, data)
-    return Pool(offsets, data)
+    return copy_strings(pool.data, starts, pool.offsets[codes + 1] - starts)
 
 
 def order_strings(pool: Pool, codes: NDArray[Any]) -> tuple[IntArray, BoolArray]:

@@ -14,7 +14,6 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import read_device_file, write_device_file
 from tsdb.catalog.interner import Interner
 from tsdb.catalog.table import build_schema
-from tsdb.catalog.tag_order import sort_strings
 from tsdb.exec.kernels import numbering
 from tsdb_format.errors import Corruption, Error
 from tsdb_format.types import STRING, Role
@@ -147,7 +146,7 @@ def test_many_devices_in_several_batches() -> None:
 
 @pytest.mark.parametrize("mode", ["python", "jit"])
 def test_kernels_both_ways(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("intern_strings", "number_rows", "rebuild_slots", "words_at"):
+    for name in ("intern_strings", "number_rows", "rebuild_slots"):
         kernel = getattr(numbering, name)
         monkeypatch.setattr(kernel, "_run", kernel.resolve(mode))
     strings = [f"s{number % 90}".encode() * (number % 11) for number in range(300)]
@@ -158,24 +157,6 @@ def test_kernels_both_ways(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     distinct = list(dict.fromkeys(strings))
     assert codes.tolist() == [distinct.index(string) for string in strings]
     assert interner.pool.tolist() == distinct
-    assert [distinct[code] for code in sort_strings(interner.pool).tolist()] == sorted(distinct)
-
-
-def test_sort_strings_with_shared_prefixes_and_zero_bytes() -> None:
-    strings = [
-        b"",
-        b"\0",
-        b"\0\0",
-        b"12345678",
-        b"12345678\0",
-        b"1234567",
-        b"12345678" * 3,
-        b"12345678" * 3 + b"\0",
-        b"\xff",
-        b"1234567\0",
-    ]
-    assert [strings[code] for code in sort_strings(Pool.of(strings)).tolist()] == sorted(strings)
-    assert sort_strings(Pool.of([])).tolist() == []
 
 
 def test_a_damaged_device_file_is_named(tmp_path: Path) -> None:

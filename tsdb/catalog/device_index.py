@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.interner import Interner, enlarged
 from tsdb.exec.kernels.numbering import number_rows, rebuild_slots
-from tsdb.exec.kernels.text import gather
 from tsdb_format.errors import InvalidInput
+from tsdb_format.pool import take_strings
 from tsdb_format.schema import Column
-from tsdb_format.vector import BoolArray, IntArray, Pool, Vector
+from tsdb_format.vector import BoolArray, Pool, Vector
 
 #: Rows whose keys are built at a time: bounds the scratch memory whatever the batch.
 SLICE_ROWS = 65_536
@@ -103,10 +103,9 @@ class DeviceIndex:
         used[vector.values if vector.validity is None else vector.values[vector.validity]] = True
         if used.all():
             return interner.pool_codes(pool, add=add)
-        chosen = np.flatnonzero(used).astype(np.int32)
-        part = take_strings(pool, chosen)
+        chosen = np.flatnonzero(used)
         codes = np.full(len(pool), -1, np.int32)
-        codes[chosen] = interner.pool_codes(part, add=add)
+        codes[chosen] = interner.pool_codes(take_strings(pool, chosen), add=add)
         return codes
 
     def _number_slice(self, keys: NDArray[np.int64], add: bool, numbers: NDArray[np.int32]) -> None:
@@ -124,12 +123,3 @@ class DeviceIndex:
         self._hash = enlarged(self._hash, 2 * count, count)
         self._slots = np.full(4 * count, -1, np.int32)
         rebuild_slots(self._hash, count, self._slots)
-
-
-def take_strings(pool: Pool, codes: NDArray[np.int32]) -> Pool:
-    """The strings at ``codes``, copied into a pool of their own."""
-    lengths = pool.offsets[1:] - pool.offsets[:-1]
-    offsets: IntArray = np.zeros(len(codes) + 1, np.int64)
-    data = np.empty(int(lengths[codes].sum()), np.uint8)
-    gather(pool.offsets, pool.data, codes, offsets, data)
-    return Pool(offsets, data)

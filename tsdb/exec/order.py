@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from tsdb.catalog.tag_order import value_ranks
 from tsdb.plan.node import SortKey
 from tsdb_format.kernels import statistics
 from tsdb_format.vector import IntArray, Pool
@@ -69,12 +70,6 @@ def device_ranks(devices: DeviceTable, name: str) -> IntArray:
     held = _DEVICE_RANKS.setdefault(devices, {})
     if name not in held:
         vector = devices.values(name)
-        if vector.pool is not None:
-            strings = np.empty(len(vector.pool), object)
-            strings[:] = vector.pool.tolist()
-            of_code = text_ranks(strings)
-            ranks = of_code[np.maximum(vector.values, 0)] if len(of_code) else np.zeros(len(vector), np.int64)
-        else:
-            ranks = np.unique(vector.values, return_inverse=True)[1].astype(np.int64)
+        ranks = value_ranks(vector)
         held[name] = ranks if vector.validity is None else np.where(vector.validity, ranks, -1)
     return held[name]

@@ -194,7 +194,7 @@ class Selection:
         name = source.stored_name(column)
         assert name is not None
         pages = source.file.statistics(name, "page")
-        run_kernels.narrow(first, last, source.rows_per_page, pages.min, pages.max, key, int(side_right))
+        run_kernels.narrow(first, last, source.rows_per_page, pages.max, key, int(side_right))
         at = found[some] = search_sorted(source.file.page_set(name), first, last, key, side_right)
         inspected = np.clip(at, first, last - 1)  # the search ends in the block of this row
         source.touch(name, inspected, inspected + 1)

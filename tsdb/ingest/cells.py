@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsdb.exec.kernels import text_value
-from tsdb.exec.kernels.numbering import gather_ranges
 from tsdb.ingest.convert import Converted, without_blanks
 from tsdb.ingest.instant import BLANK, INEXACT, MALFORMED, OUTSIDE, StatusArray, TimeReading, retry_numbers
+from tsdb_format.pool import copy_strings
 from tsdb_format.schema import Column
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
@@ -58,10 +58,7 @@ class Cells:
 
     def pool(self) -> Pool:
         """The cells' strings, one per cell, in a pool of their own."""
-        offsets = np.empty(len(self) + 1, np.int64)
-        data = np.empty(int((self.stops - self.starts).sum()), np.uint8)
-        gather_ranges(self.starts, self.stops, self.data, offsets, data)
-        return Pool(offsets, data)
+        return copy_strings(self.data, np.ascontiguousarray(self.starts), self.stops - self.starts)
 
 
 def read_cells(cells: Cells, column: Column, reading: TimeReading, *, numbers: bool) -> Converted:

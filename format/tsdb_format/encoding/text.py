@@ -13,7 +13,7 @@ from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, Encoding, PageSet, Wo
 from tsdb_format.encoding.read import read_numbers
 from tsdb_format.errors import Corruption, InvalidInput
 from tsdb_format.kernels import text as kernels
-from tsdb_format.pool import take_strings
+from tsdb_format.pool import copy_strings, take_strings
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat_pools
 
@@ -169,8 +169,5 @@ def _read_plain(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
     code = kernels.locate_text(*source, starts, stops, ends, ends.view(np.float64), ends.view(np.float32), place, size, validity)
     if code < 0:
         raise pages.failure(code)
-    offsets = np.zeros(rows + 1, np.int64)
-    np.cumsum(size, out=offsets[1:])
-    data = np.empty(int(offsets[-1]), np.uint8)
-    kernels.gather_bytes(source.words.view(np.uint8), place, size, data)
-    return Vector(pages.type, np.arange(rows, dtype=np.int32), None if validity.all() else validity, Pool(offsets, data))
+    pool = copy_strings(source.words.view(np.uint8), place, size)
+    return Vector(pages.type, np.arange(rows, dtype=np.int32), None if validity.all() else validity, pool)

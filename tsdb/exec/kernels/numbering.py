@@ -160,30 +160,3 @@ def number_rows(keys, row, add, slots, known, known_hash, size, numbers):  # typ
         row += 1
     size[0] = count
     return row
-
-
-@kernel("(i64[in], u8[in], i64[in], i64, u64[out]) -> void")
-def words_at(offsets, data, rows, depth, words):  # type: ignore[no-untyped-def]
-    """The eight bytes from 8·depth on of the strings ``rows`` i64[m], big-endian, zero-padded: words order as bytes do."""
-    for i in range(len(rows)):
-        start = offsets[rows[i]] + 8 * depth
-        stop = offsets[rows[i] + 1]
-        word = np.uint64(0)
-        for j in range(8):
-            word <<= np.uint64(8)
-            if start + j < stop:
-                word |= np.uint64(data[start + j])
-        words[i] = word
-
-
-@kernel("(i64[in], i64[in], u8[in], i64[out], u8[out]) -> void")
-def gather_ranges(starts, stops, data, out_offsets, out_data):  # type: ignore[no-untyped-def]
-    """Copy the strings data[starts[i]:stops[i]] end to end; NULL (start -1) is empty. out_offsets i64[n+1]."""
-    at = 0
-    out_offsets[0] = 0
-    for i in range(len(starts)):
-        if starts[i] >= 0:
-            for j in range(starts[i], stops[i]):
-                out_data[at] = data[j]
-                at += 1
-        out_offsets[i + 1] = at

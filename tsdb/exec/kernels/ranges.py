@@ -85,33 +85,6 @@ def split_by_page(starts, stops, rows_per_page, out_starts, out_stops, out_page)
     return count
 
 
-@kernel("(i64[in], i64[in], i64[in], i64[in], i64[out], i64[out]) -> i64")
-def subtract(starts, stops, hole_starts, hole_stops, out_starts, out_stops):  # type: ignore[no-untyped-def]
-    """The ranges without the holes (ranges themselves); outputs as long as both together. Returns the number of ranges left."""
-    count = 0
-    hole = 0
-    holes = hole_starts.shape[0]
-    for i in range(starts.shape[0]):
-        row = starts[i]
-        while hole < holes and hole_stops[hole] <= row:
-            hole += 1
-        at = hole
-        while row < stops[i]:
-            if at < holes and hole_starts[at] < stops[i]:
-                if hole_starts[at] > row:
-                    out_starts[count] = row
-                    out_stops[count] = hole_starts[at]
-                    count += 1
-                row = hole_stops[at]
-                at += 1
-            else:
-                out_starts[count] = row
-                out_stops[count] = stops[i]
-                count += 1
-                row = stops[i]
-    return count
-
-
 @kernel("(i64[in], i64[in], i64[in], i32[out]) -> void")
 def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-def]
     """The file device of every row of the ranges; ``row_start`` has one more entry than there are devices."""

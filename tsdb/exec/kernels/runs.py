@@ -47,8 +47,8 @@ def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limit
     return count
 
 
-@kernel("(i64[out], i64[out], i64, i64[in], i64[in], i64, i64) -> void")
-def narrow(starts, stops, rows_per_page, page_min, page_max, key, side_right):  # type: ignore[no-untyped-def]
+@kernel("(i64[out], i64[out], i64, i64[in], i64, i64) -> void")
+def narrow(starts, stops, rows_per_page, page_max, key, side_right):  # type: ignore[no-untyped-def]
     """Shrink each run [start, stop) so that the first row at or above ``key`` (above, with ``side_right``) is in it or at its stop.
 
     Rows of a run ascend in time; pages wholly inside a run are decided by their statistics alone. At most three pages stay.

@@ -20,15 +20,3 @@ def compare(offsets, data, literal, out):  # type: ignore[no-untyped-def]
         if found == 0 and length != size:
             found = -1 if length < size else 1
         out[i] = found
-
-
-@kernel("(i64[in], u8[in], i32[in], i64[out], u8[out]) -> void")
-def gather(offsets, data, codes, out_offsets, out_data):  # type: ignore[no-untyped-def]
-    """Copy the strings ``codes`` end to end; ``out_offsets`` is one longer than ``codes``, ``out_data`` large enough."""
-    at = 0
-    out_offsets[0] = 0
-    for i in range(codes.shape[0]):
-        for j in range(offsets[codes[i]], offsets[codes[i] + 1]):
-            out_data[at] = data[j]
-            at += 1
-        out_offsets[i + 1] = at
