@@ -236,9 +236,14 @@ def test_a_damaged_file_is_named_whoever_reads_it(db: tsdb.Database) -> None:
             "SELECT max(usage), max(time) FROM cpu",
             "SELECT time, usage FROM cpu ORDER BY usage LIMIT 100",
         ):
-            with pytest.raises(tsdb.Corruption) as caught:
-                reader.sql(sql).fetchall()
-            assert caught.value.path == str(file)
+            ways: list[Any] = [
+                lambda result: result.fetchall(), lambda result: result.arrow(), lambda result: result.fetchnumpy(),
+                lambda result: list(result.batches()), lambda result: result.fetchone(), lambda result: result.stats,
+            ]  # fmt: skip
+            for read in ways:
+                with pytest.raises(tsdb.Corruption) as caught:
+                    read(reader.sql(sql))
+                assert caught.value.path == str(file)
 
 
 _FRESH = """

@@ -93,6 +93,8 @@ def test_partition_ttl_and_shards_as_clauses() -> None:
         ("INSERT OR REPLACE INTO t VALUES (1)", "overlays"), ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", "overlays"),
         ("COPY t TO 'x'", "unknown statement 'COPY'"), ("SELECT ?, $1", "all of one kind"),
         ("SELECT 1 SETTINGS threads = ", "a value"), ("PRAGMA database_size", "unknown statement"),
+        ("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", "INSERT comes first"),
+        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM x", "cannot stand inside a query"),
         ("ATTACH 'x'", "unknown statement"), ("UPDATE t SET a = 1", "unknown statement"),
     ],
 )  # fmt: skip
@@ -197,6 +199,30 @@ def test_statements_that_mean_nothing(db: tsdb.Database, sql: str) -> None:
     with pytest.raises((tsdb.InvalidInput, tsdb.NotFound)) as caught:
         db.sql(sql).fetchall()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [10, 2_000])
+def test_long_conditions(db: tsdb.Database, count: int) -> None:
+    numbers = range(count)
+    for text in (
+        " OR ".join(f"usage = {n}.5" for n in numbers),
+        " AND ".join(f"usage <> {n}" for n in numbers),
+        "(" * 200 + "usage > 1" + ")" * 200,
+    ):
+        assert db.sql(f"SELECT host FROM cpu WHERE {text} LIMIT 1").fetchall() == [("a",)]
+        assert db.sql(f"SELECT count(*) FROM cpu WHERE {text}").fetchall() == [(1,)]
+    listed = ", ".join(f"{n}.5" for n in numbers)
+    assert db.sql(f"SELECT host FROM cpu WHERE usage IN ({listed}) LIMIT 1").fetchall() == [("a",)]
+    assert db.sql("SELECT host FROM cpu WHERE usage IN ?", [[n + 0.5 for n in numbers]]).fetchall() == [("a",)]
+    deep = "NOT " * (2 * count) + "usage > 1"
+    if count == 10:
+        assert db.sql(f"SELECT host FROM cpu WHERE {deep} LIMIT 1").fetchall() == [("a",)]
+
+
+def test_errors_of_duckdb_speak_of_tables(db: tsdb.Database) -> None:
+    with pytest.raises(tsdb.Error) as caught:
+        db.sql("SELECT a.host FROM cpu a JOIN cpu b USING (hots)").fetchall()
+    assert "__tsdb" not in str(caught.value)
 
 
 def test_names_are_found_in_any_case_and_shown_as_declared(db: tsdb.Database) -> None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.dataset as pads
 
 from tsdb.exec.arrow import Converter, arrow_schema, vectors_of
 from tsdb.exec.batch import Batch
 from tsdb.exec.executor import execute
-from tsdb.plan.node import DuckQuery, Plan, Project, children
+from tsdb.plan.node import DuckQuery, Plan, Project, TableScan, children
 from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.schema import output_schema
 from tsdb_format.errors import Error, InvalidInput, NotFound
@@ -123,8 +124,6 @@ class _Scanner:
 
     def to_reader(self) -> Any:
         """The rows, as a stream of record batches."""
-        import pyarrow as pa
-
         return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
 
     def _batches(self) -> Iterator[Any]:
@@ -141,7 +140,6 @@ class _Scanner:
 
 def _filtered(batch: Any, condition: Any) -> list[Any]:
     """The rows of a record batch that satisfy an Arrow expression, in order and on this thread: DuckDB waits for it."""
-    import pyarrow as pa
     from pyarrow import acero
 
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
@@ -208,7 +206,11 @@ class DuckRun:
             failure: Exception | None = self.failure
             if failure is not None:
                 raise failure from None
-            raise translate(error) from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> Error:
+        """DuckDB's error as one of ours, speaking of tables rather than of inputs."""
+        return translate(error, {name: _scanned(child) for name, child in self.plan.inputs})
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as Python values."""
@@ -237,7 +239,21 @@ class DuckRun:
         self._streams.append(connection)
         relation = self._guarded(lambda: self._relate(connection))
         made = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-        return self._guarded(lambda: made(BATCH_ROWS))
+        running = self._guarded(lambda: made(BATCH_ROWS))
+        return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running))
+
+    def _guarded_batches(self, running: Any) -> Iterator[Any]:
+        """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again."""
+        while True:
+            try:
+                batch = running.read_next_batch()
+            except StopIteration:
+                return
+            except (pa.ArrowException, duckdb.Error, OSError) as error:
+                if self.failure is not None:
+                    raise self.failure from None
+                raise self._translated(error) from error
+            yield batch
 
     def rows(self, count: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows as Python values, ``count`` at a time, streaming."""
@@ -265,10 +281,18 @@ class DuckRun:
             connection.close()
 
 
-def translate(error: Any) -> Error:
-    """An error of DuckDB's as one of our kinds, with the first line of its message."""
+def _scanned(plan: Plan) -> str:
+    """The table that an input reads."""
+    scan = _scan_of(plan)
+    return scan.table if isinstance(scan, TableScan) else "input"
+
+
+def translate(error: Exception, tables: Mapping[str, str]) -> Error:
+    """An error of DuckDB's as one of our kinds, with the first line of its message; ``tables`` by the names of inputs."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else type(error).__name__
+    for name, table in tables.items():
+        message = message.replace(name, table)
     missing = ('Referenced column "', 'Referenced table "', "does not have a column named")
     if isinstance(error, duckdb.CatalogException) or any(words in message for words in missing):
         more = next((line.strip() for line in lines[1:] if line.startswith(("Candidate bindings", "Did you mean"))), "")

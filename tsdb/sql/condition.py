@@ -30,16 +30,20 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
     """The parts of a condition that must all be true."""
-    if condition is None:
-        return
-    inner = condition
-    while isinstance(inner, exp.Paren) and only(inner, "this"):
-        inner = inner.this
-    if isinstance(inner, exp.And) and only(inner, "this", "expression"):
-        yield from conjuncts(inner.this)
-        yield from conjuncts(inner.expression)
-    else:
-        yield inner
+    return iter(()) if condition is None else operands(condition, exp.And)
+
+
+def operands(condition: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """The operands of a chain of ANDs or ORs in order, through parentheses; chains of thousands are left-deep trees."""
+    waiting = [condition]
+    while waiting:
+        node = inner = waiting.pop()
+        while isinstance(inner, exp.Paren) and only(inner, "this"):
+            inner = inner.this
+        if type(inner) is kind and only(inner, "this", "expression"):
+            waiting += [inner.args["expression"], inner.this]
+        else:
+            yield node
 
 
 class ConditionBinder:
@@ -55,10 +59,13 @@ class ConditionBinder:
             case exp.Paren() if only(node, "this"):
                 return self.bind(node.this)
             case exp.And() | exp.Or() if only(node, "this", "expression"):
-                parts = (self.bind(node.this), self.bind(node.expression))
-                if parts[0] is None or parts[1] is None:
-                    return None
-                return And((parts[0], parts[1])) if isinstance(node, exp.And) else Or((parts[0], parts[1]))
+                parts: list[Predicate] = []
+                for operand in operands(node, type(node)):
+                    part = self.bind(operand)
+                    if part is None:
+                        return None
+                    parts.append(part)
+                return And(tuple(parts)) if isinstance(node, exp.And) else Or(tuple(parts))
             case exp.Not() if only(node, "this"):
                 inner = self.bind(node.this)
                 return None if inner is None else Not(inner)

@@ -48,14 +48,17 @@ class Planner:
         environment = Environment(bind_parameters(self.query.tokens, parameters), now_ns)
         environment.fold_text = _fold_text
         environment.fold_tree = partial(_fold_tree, self.query, environment)
-        naive, columns = self._plan(tables, settings, environment)
+        try:
+            naive, columns = self._plan(self.tree, tables, settings, environment)
+        except RecursionError:  # a tree too deep for us is DuckDB's
+            naive, columns = self._plan(None, tables, settings, environment)
         return BoundQuery(naive, optimize(naive, settings), columns, environment.used_now)
 
     def _plan(
-        self, tables: Mapping[str, Table], settings: Settings, environment: Environment
+        self, tree: exp.Query | None, tables: Mapping[str, Table], settings: Settings, environment: Environment
     ) -> tuple[Plan, tuple[str, ...] | None]:
         native = settings.enable_native_operators
-        select = _unwrapped(self.tree)
+        select = _unwrapped(tree)
         if isinstance(select, exp.Select):
             refuse_unknown_columns(select, tables)
         if native and isinstance(select, exp.Select):
@@ -70,7 +73,7 @@ class Planner:
                     return made, None
         from tsdb.sql.rewrite import rewrite
 
-        made = rewrite(self.query, self.tree, tables, environment, native=native)
+        made = rewrite(self.query, tree, tables, environment, native=native)
         return made, None
 
 

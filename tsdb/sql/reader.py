@@ -16,7 +16,7 @@ from tsdb.sql.statement import (
     ShowTables,
     Statement,
 )
-from tsdb.sql.token import PARAMETER, Cursor, Token, tokenize
+from tsdb.sql.token import PARAMETER, Cursor, Token, place, tokenize
 from tsdb.suggestion import nearest
 from tsdb_format.errors import InvalidInput
 
@@ -58,6 +58,7 @@ def _read(text: str, tokens: list[Token]) -> Statement:
         case "INSERT":
             return _read_insert(cursor)
     if word in _QUERY_WORDS or cursor.symbol() == "(":
+        _refuse_writing(text, tokens)
         return _read_query(text, tokens)
     found = text[tokens[0].start : tokens[0].end]
     close = nearest(word, _QUERY_WORDS | _OTHER_WORDS) if word else None
@@ -93,6 +94,17 @@ def _number_parameters(text: str, tokens: list[Token]) -> tuple[str, tuple[Token
             at = token.end
     numbered = "".join(pieces) + text[at:]
     return numbered, tuple(tokenize(numbered))
+
+
+def _refuse_writing(text: str, tokens: list[Token]) -> None:
+    """A query that starts with WITH only reads."""
+    depth = 0
+    for token, following in zip(tokens, tokens[1:], strict=False):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if token.upper == "INSERT" and following.upper == "INTO" and depth == 0:
+            raise InvalidInput(f"INSERT comes first: INSERT INTO t WITH … SELECT … ({place(text, token.start)})")
+        if token.is_symbol("(") and following.upper in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            raise InvalidInput(f"{following.upper} cannot stand inside a query ({place(text, following.start)})")
 
 
 def _settings_clause(tokens: list[Token]) -> int | None:

@@ -25,8 +25,8 @@ def parse_query(text: str) -> exp.Query | None:
     logger.addFilter(quiet)
     try:
         trees = _DIALECT.parser().parse(_DIALECT.tokenize(text), text)
-    except (SqlglotError, RecursionError):
-        return None
+    except (SqlglotError, RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None  # a text that the parser does not know, or does not survive
     finally:
         logger.removeFilter(quiet)
     tree = trees[0] if len(trees) == 1 else None
