@@ -6,9 +6,7 @@ rows and on nothing else. The file has its name only once everything is on disk.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +18,10 @@ from tsdb_format.device import device_sections
 from tsdb_format.disk import NewFile
 from tsdb_format.encoding import PAGES_PER_CHUNK, EncodedChunk, encode_chunk
 from tsdb_format.errors import InvalidInput
+from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_COLUMN, Column, Schema
 from tsdb_format.section import ALIGNMENT, append_sections, header_bytes
-from tsdb_format.summary import Summary, new_summary
+from tsdb_format.summary import new_summary
 from tsdb_format.types import Kind, Role
 from tsdb_format.vector import ByteArray, IntArray, Vector
 
@@ -188,7 +187,16 @@ def _write_columns(
     chunk_count = -(-page_count // PAGES_PER_CHUNK)
     summaries = [new_summary(vector, rows_per_page) for vector in vectors]
     pages = [_ColumnPages(page_count, chunk_count) for _ in stored]
-    for group, index, chunk in _encoded(vectors, summaries, chunk_count, rows_per_page, threads):
+    chunk_rows = rows_per_page * PAGES_PER_CHUNK
+
+    def encode(task: tuple[int, int]) -> EncodedChunk:
+        group, index = task
+        part = vectors[index].take(slice(group * chunk_rows, (group + 1) * chunk_rows))
+        summaries[index].add(group * PAGES_PER_CHUNK, part)
+        return encode_chunk(part, rows_per_page)
+
+    tasks = [(group, index) for group in range(chunk_count) for index in range(len(vectors))]
+    for (group, index), chunk in zip(tasks, ordered_map(encode, tasks, threads if len(tasks) > 1 else 1), strict=True):
         file.align(ALIGNMENT)
         pages[index].add(group, chunk, file.position)
         file.write(chunk.data)
@@ -198,32 +206,6 @@ def _write_columns(
         arrays[f"pages.{column.id}"] = column_pages.to_bytes(column)
         arrays[f"stats.{column.id}"] = statistics.to_bytes(column_statistics)
     return found
-
-
-def _encoded(
-    vectors: list[Vector], summaries: list[Summary], chunk_count: int, rows_per_page: int, threads: int
-) -> Iterator[tuple[int, int, EncodedChunk]]:
-    """Every chunk in file order, a bounded number of them ahead of the reader."""
-    chunk_rows = rows_per_page * PAGES_PER_CHUNK
-
-    def encode(group: int, index: int) -> tuple[int, int, EncodedChunk]:
-        rows = vectors[index].take(slice(group * chunk_rows, (group + 1) * chunk_rows))
-        summaries[index].add(group * PAGES_PER_CHUNK, rows)
-        return group, index, encode_chunk(rows, rows_per_page)
-
-    tasks = [(group, index) for group in range(chunk_count) for index in range(len(vectors))]
-    if threads <= 1 or len(tasks) == 1:
-        for group, index in tasks:
-            yield encode(group, index)
-        return
-    waiting: deque[Future[tuple[int, int, EncodedChunk]]] = deque()
-    with ThreadPoolExecutor(threads, "tsdb-encode") as pool:
-        for group, index in tasks:
-            waiting.append(pool.submit(encode, group, index))
-            if len(waiting) > 2 * threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _range(found: statistics.Statistics) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
-from tsdb.exec.parallel import ordered_map
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
@@ -16,6 +15,7 @@ from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
 from tsdb.quoting import quoted_name
+from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
         rows = selection.filtered(rows)
         return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count)
 
-    for batch in ordered_map(read, selection.row_sets(), context.threads):
+    for batch in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
         selection.stats.rows_returned += batch.row_count
         yield batch
 

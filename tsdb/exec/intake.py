@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tsdb.exec.candidates import Candidates, Prepared
-from tsdb.exec.parallel import ordered_map
 from tsdb.exec.rows import RowSet
 from tsdb.exec.selection import Selection
+from tsdb_format.parallel import ordered_map
 
 if TYPE_CHECKING:
     from tsdb.exec.page_queue import PageQueue
@@ -35,5 +35,5 @@ class Intake:
                 rows = queue.qualifying(rows, threshold)
             return self._candidates.prepare(self._selection.filtered(rows), threshold)
 
-        for prepared in ordered_map(prepare, row_sets, self._threads):
+        for prepared in ordered_map(prepare, row_sets, self._threads, first_alone=True):
             self._candidates.accept(prepared)

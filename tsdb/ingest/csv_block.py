@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +15,7 @@ from tsdb.ingest.csv_text import Piece, read_pieces
 from tsdb.ingest.file_plan import FilePlan
 from tsdb.ingest.reject import RAW_BYTES_MAX, Reject
 from tsdb.ingest.source import Position
+from tsdb_format.parallel import ordered_map
 from tsdb_format.types import Kind, Role
 from tsdb_format.vector import Vector
 
@@ -37,11 +36,12 @@ def read_csv_blocks(plan: FilePlan, pools: TextPools, start: Position, threads: 
     assert layout is not None
     constants = plan.constants(pools.schema)
     pieces = read_pieces(plan.source, layout, [each.index for each in plan.columns], start.offset, start.line)
-    waiting: deque[tuple[Piece, Future[_Converted]]] = deque()
     rows = start.rows
 
-    def finish(piece: Piece, converted: _Converted) -> Block:
-        nonlocal rows
+    def convert(piece: Piece) -> tuple[Piece, _Converted]:
+        return piece, _convert(plan, piece)
+
+    for piece, converted in ordered_map(convert, pieces, threads, ahead=threads + 1):
         rows += len(piece.verdict)
         columns = dict(converted.vectors)
         for each in plan.columns:
@@ -49,20 +49,7 @@ def read_csv_blocks(plan: FilePlan, pools: TextPools, start: Position, threads: 
                 columns[each.column.name] = pools.of_cells(each.column, converted.cells[each.column.name])
         for name, constant in constants.items():
             columns[name] = pools.of_vector(pools.schema.column(name), constant).take(np.zeros(converted.row_count, np.int64))
-        return Block(columns, converted.row_count, converted.rejects, Position(rows, piece.offset, piece.next_line))
-
-    with ThreadPoolExecutor(max(1, threads), "tsdb-csv") as pool:
-        try:
-            for piece in pieces:
-                waiting.append((piece, pool.submit(_convert, plan, piece)))
-                if len(waiting) > threads:
-                    done, future = waiting.popleft()
-                    yield finish(done, future.result())
-            while waiting:
-                done, future = waiting.popleft()
-                yield finish(done, future.result())
-        finally:
-            pool.shutdown(cancel_futures=True)
+        yield Block(columns, converted.row_count, converted.rejects, Position(rows, piece.offset, piece.next_line))
 
 
 def _convert(plan: FilePlan, piece: Piece) -> _Converted:

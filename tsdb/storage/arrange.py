@@ -5,8 +5,7 @@ Rows that already are in order are passed on as they came. See ``tsdb.exec.kerne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from tsdb.catalog.device import Int32Array
 from tsdb.catalog.table import TableOptions
 from tsdb.exec.kernels import sorting
 from tsdb.storage.batch import Pieces, RowBatch
+from tsdb_format.parallel import ordered_map
 from tsdb_format.types import ColumnType, Role
 from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat_pools
 
@@ -126,15 +126,8 @@ def _sorted(
         placed = _placed(pieces[name], order.position, count)
         return placed if last is None else _overlaid(placed, last, int(row_start[-1]))
 
-    columns = dict(zip(pieces, _each(one, list(pieces), threads if count >= PARALLEL_ROWS_MIN else 1), strict=True))
+    columns = dict(zip(pieces, ordered_map(one, pieces, threads if count >= PARALLEL_ROWS_MIN else 1), strict=True))
     return SortedRows(by_rank[order.ranks], row_start, columns, count - int(row_start[-1]))
-
-
-def _each(work: Callable[[str], Vector], names: list[str], threads: int) -> list[Vector]:
-    if threads <= 1 or len(names) <= 1:
-        return [work(name) for name in names]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, names))
 
 
 def _order(rank: Int32Array, times: IntArray, device_count: int) -> _Order:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tsdb.exec.parallel import ordered_map
+from tsdb_format.parallel import ordered_map
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_results_come_in_order_and_few_are_ahead(threads: int) -> None:
+@pytest.mark.parametrize(("ahead", "first_alone"), [(0, False), (0, True), (1, False), (4, True)])
+def test_results_come_in_order_and_few_are_ahead(threads: int, ahead: int, first_alone: bool) -> None:
     pulled = 0
 
     def items() -> Iterator[int]:
@@ -22,9 +23,10 @@ def test_results_come_in_order_and_few_are_ahead(threads: int) -> None:
             pulled += 1
             yield number
 
-    for at, found in enumerate(ordered_map(lambda number: number * number, items(), threads)):
+    for at, found in enumerate(ordered_map(lambda number: number * number, items(), threads, ahead=ahead, first_alone=first_alone)):
         assert found == at * at
-        assert pulled <= at + 1 + (2 * threads if threads > 1 else 0)
+        assert pulled <= at + 1 + (0 if threads == 1 else ahead or 2 * threads)
+        assert at or not first_alone or pulled == 1
 
 
 def test_an_error_comes_at_its_place_and_nothing_runs_after() -> None:
@@ -43,7 +45,7 @@ def test_an_error_comes_at_its_place_and_nothing_runs_after() -> None:
 def test_a_forked_child_starts_threads_of_its_own() -> None:
     code = """
 import os
-from tsdb.exec.parallel import ordered_map
+from tsdb_format.parallel import ordered_map
 
 assert list(ordered_map(abs, range(-9, 0), 2)) == list(range(9, 0, -1))
 child = os.fork()

@@ -25,15 +25,19 @@ def pool(threads: int) -> ThreadPoolExecutor:
     return _pool(threads, os.getpid())
 
 
-def ordered_map(function: Callable[[In], Out], items: Iterable[In], threads: int) -> Iterator[Out]:
-    """``map`` on ``threads`` threads, at most twice as many items ahead of the consumer; the first item runs in the caller.
+def ordered_map(
+    function: Callable[[In], Out], items: Iterable[In], threads: int, *, ahead: int = 0, first_alone: bool = False
+) -> Iterator[Out]:
+    """``map`` on ``threads`` threads, at most ``ahead`` items (0: twice the threads) before the consumer needs them.
 
-    Work of a single item never pays for a thread. Closing the iterator early waits for what has started and drops it.
+    With ``first_alone`` the first item runs in the caller before a second one is looked at: whoever needs no more pays for no
+    thread. Closing the iterator early waits for what has started and drops it. ``function`` must not use this pool itself.
     """
     source = iter(items)
-    for first in source:
-        yield function(first)
-        break
+    if first_alone:
+        for first in source:
+            yield function(first)
+            break
     if threads <= 1:
         yield from map(function, source)
         return
@@ -41,7 +45,7 @@ def ordered_map(function: Callable[[In], Out], items: Iterable[In], threads: int
     try:
         for item in source:
             waiting.append(pool(threads).submit(function, item))
-            if len(waiting) >= 2 * threads:
+            if len(waiting) >= (ahead or 2 * threads):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
