@@ -345,16 +345,15 @@ def joined(draw: st.DrawFn, seed: int) -> Question:
 
 
 _WINDOWS = st.sampled_from([
-    "SELECT time, host, slot, row_number() OVER (PARTITION BY host ORDER BY time, slot) AS n FROM t{where}",
-    "SELECT time, host, slot, lag(level) OVER (PARTITION BY host, slot ORDER BY time) AS before FROM t{where}",
-    "SELECT time, host, sum(level) OVER (PARTITION BY host, slot ORDER BY time ROWS 2 PRECEDING) AS s FROM t{where}",
-    "SELECT * FROM t{where} QUALIFY row_number() OVER (PARTITION BY host, slot ORDER BY time DESC) = 1",
-    "SELECT host, slot, rank() OVER (ORDER BY level) AS r, dense_rank() OVER (ORDER BY note) AS q FROM t{where}",
-    "SELECT DISTINCT ON (host) host, time, slot FROM t{where} ORDER BY host, time DESC, slot",
-    "SELECT host, arg_max(level, time) FILTER (WHERE slot = 0), max(time) FROM t{where} GROUP BY host",
-    "SELECT host, slot, max_by(level, time) FROM t{where} GROUP BY host, slot",
-    "SELECT host, slot, list(level ORDER BY time) FROM t{where} GROUP BY host, slot",
-    "SELECT host, slot, last(note ORDER BY time) FROM t{where} GROUP BY ALL",
+    "SELECT time, host, slot, row_number() OVER (PARTITION BY host ORDER BY time, slot /*ties {t}*/) AS n FROM {t}{where}",
+    "SELECT time, host, slot, lag(level) OVER (PARTITION BY host, slot ORDER BY time /*ties {t}*/) AS before FROM {t}{where}",
+    "SELECT time, sum(level) OVER (PARTITION BY host ORDER BY time /*ties {t}*/ ROWS 2 PRECEDING) AS s FROM {t}{where}",
+    "SELECT * FROM {t}{where} QUALIFY row_number() OVER (PARTITION BY host, slot ORDER BY time DESC /*ties {t}*/) = 1",
+    "SELECT host, slot, rank() OVER (ORDER BY level) AS r, dense_rank() OVER (ORDER BY note) AS q FROM {t}{where}",
+    "SELECT DISTINCT ON (host) host, time, slot FROM {t}{where} ORDER BY host, time DESC, slot /*ties {t}*/",
+    "SELECT host, slot, list(level ORDER BY time /*ties {t}*/) AS l FROM {t}{where} GROUP BY host, slot",
+    "SELECT host, slot, last(note ORDER BY time /*ties {t}*/) AS n FROM {t}{where} GROUP BY ALL",
+    "SELECT host, slot, max_by(level, time) = ANY (list(level)) AS m FROM {t}{where} GROUP BY host, slot",
 ])  # fmt: skip
 
 
@@ -362,7 +361,7 @@ _WINDOWS = st.sampled_from([
 def windowed(draw: st.DrawFn, seed: int) -> Question:
     """Window functions, and aggregates that look at an order."""
     del seed
-    return Question(draw(_WINDOWS).format(where=draw(wheres())), zeros=True)
+    return Question(draw(_WINDOWS).format(t=draw(st.sampled_from("ts")), where=draw(wheres())), zeros=True)
 
 
 # -------------------------------------------------------------------------------------------------- parameters
@@ -371,7 +370,7 @@ _EPOCH = datetime.datetime(2024, 2, 28, 23, 59, 57)
 _WHOLES = st.sampled_from([0, 1, -1, 2, 7, 5, 2**63 - 1, -(2**63) + 1, 2**31 - 1, True, False])
 _REALS = st.sampled_from([0.0, -0.0, 1.5, 90.25, 12.0, math.nan, math.inf, -math.inf, 0.1, 2.0**53 + 2, 1e300])
 _DECIMALS = st.sampled_from([Decimal("1.5"), Decimal(0), Decimal("90.250"), Decimal(-1), Decimal("0.1"), Decimal("12.25")])
-_TEXTS = st.sampled_from([text for text in {*HOSTS, *NOTES} if text is not None])
+_TEXTS = st.sampled_from([text for text in (*HOSTS, *NOTES) if text is not None])
 #: Values that a caller may give for each column: of its type, and of types that DuckDB compares it with.
 PARAMETERS: dict[str, st.SearchStrategy[object]] = {
     "host": _TEXTS,
