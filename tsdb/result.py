@@ -43,8 +43,10 @@ class NativeSource:
         self.kinds = [kind for _, kind in schema]
         self._run = run
         self._kept: list[Batch] | None = None
-        self._running: Iterator[Batch] | None = None
+        self._running: Iterator[Batch] | None
         self.context, self._running = run()
+        #: Whether ``context`` is that of a run that came to its end.
+        self._whole = False
 
     @property
     def types(self) -> list[str]:
@@ -59,6 +61,8 @@ class NativeSource:
         running, self._running = self._running, None
         if running is None:
             self.context, running = self._run()
+            self._whole = False
+        context = self.context
         kept: list[Batch] | None = []
         count = 0
         for batch in running:
@@ -69,6 +73,7 @@ class NativeSource:
                 kept = None
             yield batch
         self._kept = kept
+        self.context, self._whole = context, True
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows."""
@@ -125,14 +130,15 @@ class NativeSource:
         return self.reader().read_all()
 
     def settle(self) -> None:
-        """Run to the end if that did not happen yet: counters are those of a whole run."""
-        if self._running is not None:
+        """Run to the end if no run has come there yet: counters are those of a whole run."""
+        if not self._whole:
             for _ in self.batches():
                 pass
 
     def close(self) -> None:
         """Nothing is held but memory."""
         self._kept = self._running = None
+        self._whole = True
 
 
 #: Where rows come from; both have the same methods.

@@ -41,7 +41,7 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def _memory_default() -> int:
+def memory_default() -> int:
     """A quarter of the machine's memory."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
@@ -140,11 +140,11 @@ class Settings:
         100_000, _count(0), "distinct members above which a result set becomes an indexed table"
     )
     threads: int = _setting(
-        cpu_count, _count(1, THREADS_MAX), "threads that one statement may use; the default is the number of processors"
+        lambda: min(cpu_count(), THREADS_MAX),
+        _count(1, THREADS_MAX),
+        "threads that one statement may use; the default is the number of processors",
     )
-    memory_limit: int = _setting(
-        _memory_default, parse_bytes, "bytes that ingest and DuckDB may use; default: a quarter of the RAM"
-    )
+    memory_limit: int = _setting(memory_default, parse_bytes, "bytes that ingest and DuckDB may use; default: a quarter of the RAM")
     durability: str = _setting("commit", _choice("commit", "interval", "off"), "when a write is safe from a power cut")
 
     def changed(self, values: Mapping[str, object] | Iterable[tuple[str, object]]) -> Settings:

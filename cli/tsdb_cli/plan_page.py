@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-_LEVELS = ("resources", "devices", "files", "chunks", "pages", "rows")
+from tsdb.exec.stats import LEVELS
+
 _FATES = (
     ("read", "read", "#1f5f8b"),
     ("pruned_by_filter", "left out by the filter", "#d9a441"),
@@ -55,7 +56,7 @@ def _node(node: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _counters(counters: Mapping[str, Any]) -> Iterator[str]:
-    levels = [level for level in _LEVELS if counters.get(f"{level}_total")]
+    levels = [level for level in LEVELS if counters.get(f"{level}_total")]
     if levels:
         yield "<table><tr><th></th><th>in all</th>"
         yield from (f"<th>{label}</th>" for _, label, _ in _FATES)
@@ -66,7 +67,7 @@ def _counters(counters: Mapping[str, Any]) -> Iterator[str]:
             cells = "".join(f"<td>{count:,}</td>" for count in (total, *counts))
             yield f'<tr><td>{level}</td>{cells}<td class="wide"><div class="bar">{_bar(counts, total)}</div></td></tr>\n'
         yield "</table>"
-    grid = {f"{level}_{fate}" for level in _LEVELS for fate in ("total", *(name for name, _, _ in _FATES))}
+    grid = {f"{level}_{fate}" for level in LEVELS for fate in ("total", *(name for name, _, _ in _FATES))}
     others = {name: value for name, value in counters.items() if name not in grid}
     if others:
         yield f'<div class="detail">{escape("  ".join(f"{name} = {_text(value)}" for name, value in others.items()))}</div>'

@@ -42,7 +42,7 @@ def note(text: str) -> None:
 
 
 def bytes_text(count: float) -> str:
-    """A size as people read it: 1,023 B, 1.5 MB."""
+    """A size as people read it: 999 B, 1.5 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(count) < 1000 or unit == "GB":
             break

@@ -46,7 +46,7 @@ _ITEM_BYTES = np.array([DTYPES[i].itemsize if i in DTYPES else 0 for i in range(
 
 
 def checksum(data: bytes | NDArray[Any]) -> int:
-    """XXH3-64 with seed 0: the only checksum of the format."""
+    """XXH3-64 with seed 0, as it is of headers, directories and sections; that of pages is ``encoding.checksum``."""
     return xxhash.xxh3_64_intdigest(data if isinstance(data, bytes) else data.data)
 
 

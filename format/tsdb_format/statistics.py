@@ -35,8 +35,6 @@ FLAGS_KNOWN = 63
 #: Bytes of a string that its bounds keep.
 PREFIX_BYTES = 16
 
-NumberArray = NDArray[np.int64] | NDArray[np.float64]
-
 
 @dataclass(slots=True)
 class Statistics:

@@ -185,6 +185,26 @@ def test_stats_count_whole_runs(twin: Twin) -> None:
     assert twin.db.sql("SELECT 1").stats == {}
 
 
+@pytest.mark.parametrize("sql", ["SELECT i, s FROM t", "SELECT i + 1 FROM t WHERE s <> 'x'", "SELECT i FROM t ORDER BY i DESC"])
+def test_stats_after_a_part_was_read_are_those_of_a_whole_run(tmp_path: object, sql: str) -> None:
+    count = 400_000
+    with tsdb.open(f"{tmp_path}/db", threads=1) as db:
+        db.sql("CREATE TABLE t (time TIMESTAMP_NS TIME, i INT64, s STRING)")
+        db.write("t", {"time": np.arange(count), "i": np.arange(count) % 1_000, "s": ["a"] * count})
+        whole = db.sql(sql)
+        assert len(whole.fetchall()) == count
+        assert whole.stats["rows_read"] == count
+        for look in (lambda result: result.fetchone(), repr, lambda result: next(iter(result))):
+            parted = db.sql(sql)
+            look(parted)
+            assert parted.stats == whole.stats
+        begun = db.sql(sql)
+        rows = [begun.fetchone()]
+        assert begun.stats == whole.stats
+        assert len([*rows, *begun.fetchall()]) == count
+        assert begun.stats == whole.stats
+
+
 def test_large_results_stream_in_order(tmp_path: object) -> None:
     with tsdb.open(f"{tmp_path}/db") as db:
         db.sql("CREATE TABLE t (time TIMESTAMP_NS TIME, i INT64, s STRING)")

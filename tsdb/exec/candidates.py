@@ -26,7 +26,7 @@ from tsdb_format.vector import IntArray, Pool, Vector, concat, null_vector
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot
 
-#: Origin of rows that are read again by their address; other origins are positions in the list of merged row sets.
+#: Origin of rows that are read again by their address; other origins are numbers of merged row sets.
 _BY_ADDRESS = np.int64(-1)
 
 
@@ -52,7 +52,9 @@ class Candidates:
         self._with_time = all(key.column != table.table.schema.time.name for key in keys)
         #: What orders rows of equal first keys, as far as units know it: the device's rank, the time, or something else (None).
         self.tie = _tie_of(table, keys)
-        self._merged: list[MergedRows] = []
+        #: By number; those of which no row is left among the best are let go.
+        self._merged: dict[int, MergedRows] = {}
+        self._merged_seen = 0
         self._arrived: list[dict[str, NDArray[Any]]] = []
         self._rows = 0
 
@@ -86,10 +88,12 @@ class Candidates:
         if prepared is None:
             return
         rows, arrays = prepared.rows, prepared.arrays
-        arrays["origin"], arrays["ordinal"] = np.full(rows.count, _BY_ADDRESS), np.arange(rows.count, dtype=np.int64)
+        origin = _BY_ADDRESS
         if isinstance(rows, MergedRows):
-            arrays["origin"] += len(self._merged) + 1
-            self._merged.append(rows)
+            origin = np.int64(self._merged_seen)
+            self._merged[self._merged_seen] = rows
+            self._merged_seen += 1
+        arrays["origin"], arrays["ordinal"] = np.full(rows.count, origin), np.arange(rows.count, dtype=np.int64)
         self._arrived.append(arrays)
         self._rows += rows.count
         if self._rows >= self.k + self.k // 4 or (self._rows >= self.k and self.filter.threshold is None):
@@ -114,6 +118,9 @@ class Candidates:
         order = self._order(joined)[: self.k]
         kept = {name: values[order] for name, values in joined.items()}
         self._arrived, self._rows = [kept], len(order)
+        if self._merged:
+            named = np.unique(kept["origin"]).tolist()
+            self._merged = {number: self._merged[number] for number in named if number >= 0}
         if len(order) == self.k:
             last = {name: values[-1] for name, values in kept.items()}
             tie = ANY_TIE
@@ -151,7 +158,7 @@ class Candidates:
                 group = group[np.argsort(address[group])]
                 parts.append(FileRows(source, *coalesce(address[group] & ((1 << ROW_ID_BITS) - 1)), len(group)))
                 places.append(group)
-        for number, merged in enumerate(self._merged):
+        for number, merged in self._merged.items():
             group = np.flatnonzero(origin == number)
             if len(group):
                 group = group[np.argsort(ordinal[group])]

@@ -158,6 +158,7 @@ class DuckRun:
         self.context = make_context()
         self._stand_ins: list[tuple[Plan, Plan]] = []
         self._started = False
+        self._parted = False
         self._streams: list[Any] = []
         self.cursor = self._connect()
         self._relation = self._guarded(lambda: self._relate(self.cursor))
@@ -181,10 +182,11 @@ class DuckRun:
         self._stand_ins.append((original, stand_in))
 
     def settle(self) -> None:
-        """Have whole counters: run if that did not happen yet, and give those of narrowed scans to the plan's own nodes."""
-        if not self._started:
+        """Have whole counters: run unless that happened, and give those of narrowed scans to the plan's own nodes."""
+        if not self._started or self._parted:
             for _ in self.reader():
                 pass
+            self._streams.pop().close()
         for original, stand_in in self._stand_ins:
             found = self.context.stats.of(stand_in)
             if found is not None:
@@ -195,7 +197,7 @@ class DuckRun:
         if self._started:
             self.context = self._make_context()
             self._stand_ins.clear()
-        self._started = True
+        self._started, self._parted = True, False
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
         """Run something of DuckDB's; an error of our own scan is raised as itself, DuckDB's as one of our kinds."""
@@ -258,11 +260,13 @@ class DuckRun:
     def rows(self, count: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows as Python values, ``count`` at a time, streaming."""
         self._start()
+        self._parted = True
         connection = self._connect()
         try:
             self._guarded(lambda: connection.execute(self.plan.sql, list(self.plan.parameters)))
             while part := self._guarded(lambda: connection.fetchmany(count)):
                 yield part
+            self._parted = False
         finally:
             connection.close()
 

@@ -31,15 +31,9 @@ _NATIVE_SORT_ROWS = 262_144
 _BATCH_ROWS_MIN = 1_024
 
 
-class Cancelled(Exception):
-    """The consumer of a running query has gone."""
-
-
 def execute(plan: Plan, context: ExecContext) -> Iterator[Batch]:
     """Run a plan; the batches are non-empty, and no batch at all means no rows."""
     for batch in _run(plan, context):
-        if context.cancelled():
-            raise Cancelled
         if batch.row_count:
             yield batch
 

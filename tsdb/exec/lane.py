@@ -71,11 +71,6 @@ class FileLane:
     def _clean(self, order: Int32Array) -> Int32Array:
         return order if self.merged is None else order[~self.merged[order]]
 
-    def clean_runs(self) -> Int32Array:
-        """The clean runs in tag order."""
-        count = len(self.min_time)
-        return np.arange(count, dtype=np.int32) if self.merged is None else np.flatnonzero(~self.merged).astype(np.int32)
-
     def bounds(self, runs: IntArray) -> tuple[IntArray, IntArray]:
         """Row ranges of runs, as (n, 1) starts and stops."""
         row_start = self._open_file.file.row_start
@@ -115,10 +110,6 @@ class MergeLane:
     @cached_property
     def _oldest_first(self) -> Int32Array:
         return np.argsort(self.min_time, kind="stable").astype(np.int32)
-
-    def clean_runs(self) -> Int32Array:
-        """All runs, in tag order."""
-        return np.arange(len(self.device), dtype=np.int32)
 
     def bounds(self, runs: IntArray) -> tuple[IntArray, IntArray]:
         """Row ranges of runs, as (n, files) starts and stops."""
@@ -174,9 +165,12 @@ def _overlapping_files(table: TableSnapshot) -> list[int]:
     """Files whose whole time range meets another's: only they can hold overlapping runs."""
     low = np.array([file.min_time for file in table.files], np.int64)
     high = np.array([file.max_time for file in table.files], np.int64)
-    meets = (low[:, None] <= high[None, :]) & (low[None, :] <= high[:, None])
-    np.fill_diagonal(meets, False)
-    return [int(index) for index in np.flatnonzero(meets.any(axis=1))]
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    meets = np.zeros(len(order), np.bool_)
+    meets[1:] = low[1:] <= np.maximum.accumulate(high)[:-1]  # some file that begins before
+    meets[:-1] |= low[1:] <= high[:-1]  # the next one to begin
+    return sorted(order[meets].tolist())
 
 
 def _merge_lane(table: TableSnapshot, merged: dict[int, NDArray[np.bool_]]) -> MergeLane:

@@ -71,8 +71,7 @@ class UnitCount:
         assert time.max is not None
         meets = (time.max >= selection.time_low) & (time.min <= selection.time_high)
         pages = meets if verdict is None else meets & (verdict != CANNOT_MATCH)
-        merged = next((lane.merged for lane in lanes_of(selection.table) if lane.files == (index,)), None)
-        if verdict is not None and merged is not None:
+        if verdict is not None and lanes_of(selection.table)[index].merged is not None:
             pages = meets  # stored values of merged rows prove nothing
         room = count + source.file.page_count
         pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)

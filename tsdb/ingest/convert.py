@@ -28,8 +28,8 @@ from tsdb.ingest.instant import (
 )
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import Column
-from tsdb_format.types import ColumnType, Kind
-from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
+from tsdb_format.types import Kind
+from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector, null_vector
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ def convert(array: Any, column: Column, reading: TimeReading, *, numbers: bool =
     array = _plain(array)
     valid = validity_of(array)
     if pa.types.is_null(array.type):
-        return Converted(_nulls(column.type, len(array)))
+        return Converted(null_vector(column.type, len(array)))
     work = _BY_KIND.get(column.type.kind, _to_time if column.type.is_time else None)
     assert work is not None
     found = work(array, valid, column, reading, numbers)
@@ -167,11 +167,6 @@ def is_text(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _nulls(kind: ColumnType, count: int) -> Vector:
-    shape = (count, kind.width) if kind.width else (count,)
-    return Vector(kind, np.zeros(shape, kind.physical), np.zeros(count, np.bool_), Pool.of([b""]) if kind.is_pooled else None)
 
 
 def _to_boolean(array: Any, valid: BoolArray | None, column: Column, reading: TimeReading, numbers: bool) -> Converted | None:

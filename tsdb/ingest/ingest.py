@@ -6,7 +6,6 @@ how far every source was read: an interrupted ingest goes on from there, a finis
 
 from __future__ import annotations
 
-import os
 import threading
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from tsdb.ingest.infer import infer_schema, table_name
 from tsdb.ingest.parquet_block import BATCH_ROWS, read_parquet_blocks
 from tsdb.ingest.reject import RejectFile
 from tsdb.ingest.source import Position, Source, find_sources, resume_point
+from tsdb.settings import memory_default
 from tsdb.storage.store import Store
 from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.types import Role
@@ -95,7 +95,7 @@ def ingest(
     started = clock.perf_counter()
     sources = find_sources(paths, format, tag_from_path)
     options = TimeOptions(time, time_unit, timezone)
-    limit = memory_limit or default_memory_limit()
+    limit = memory_limit or memory_default()
     with _Reader(store.threads, limit) as reader:
         target, created = _target(store, reader, table or table_name(sources), sources, tags, options, create)
         job = _Job(store, target, reader, sources, options, limit, again)
@@ -139,11 +139,6 @@ class _Reader:
         if self._connection is not None:
             with suppress(Exception):
                 self._connection.close()
-
-
-def default_memory_limit() -> int:
-    """A quarter of the machine's memory."""
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
 
 
 def _reader_bytes(limit: int) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import xxhash
 
 from tsdb.catalog.table import Table
+from tsdb.suggestion import hint
 from tsdb_format.disk import NewFile
 from tsdb_format.errors import Corruption, InvalidInput, NotFound, UnsupportedFormat
 
@@ -221,15 +221,6 @@ def write_whole(path: Path, data: bytes) -> None:
         file.commit()
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the name that was probably meant, or an empty string."""
-    import difflib
-
-    close = difflib.get_close_matches(name.lower(), [each.lower() for each in known], n=1)
-    found = [each for each in known if close and each.lower() == close[0]]
-    return f"; did you mean {found[0]!r}?" if found else ""
-
-
 def require(manifest: Manifest, name: str) -> TableEntry:
     """The entry of a table, by its exact name or, failing that, whatever the case. Raises NotFound."""
     entry = manifest.tables.get(name)
@@ -238,7 +229,7 @@ def require(manifest: Manifest, name: str) -> TableEntry:
     for known, candidate in manifest.tables.items():
         if known.lower() == name.lower():
             return candidate
-    raise NotFound(f"no table {name!r}{nearest(name, manifest.tables)}")
+    raise NotFound(f"no table {name!r}; {hint(name, manifest.tables, 'the database has no tables')}")
 
 
 def check_name(manifest: Manifest, name: str) -> None:
