@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsdb.quoting import quoted_name
-from tsdb_format.errors import NotFound
+from tsdb.sql.token import read_tokens
+from tsdb_format.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from tsdb.database import Database
@@ -27,31 +27,17 @@ def opened(path: Path, mode: str = "r", settings: Mapping[str, object] | None = 
         yield database
 
 
-def mode_for(sql: str) -> str:
-    """'rw' where some statement of ``sql`` writes, else 'r'."""
-    return "rw" if any(first_word(statement) in WRITING for statement in statements(sql)) else "r"
+def mode_for(statements: Iterable[str]) -> str:
+    """'rw' where some statement writes, else 'r'."""
+    return "rw" if any(first_word(statement) in WRITING for statement in statements) else "r"
 
 
 def first_word(statement: str) -> str:
-    """The lower-case first word, after comments; ``EXPLAIN ANALYZE INSERT`` counts as what it runs."""
-    text = re.sub(r"^(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)+", "", statement, flags=re.DOTALL)
-    words = re.findall(r"[A-Za-z]+", text[:200].lower())
-    return next((word for word in words if word not in ("explain", "analyze")), "")
-
-
-def statements(sql: str) -> Iterator[str]:
-    """Split at semicolons that stand outside quotes and comments; empty statements are left out."""
-    part: list[str] = []
-    for token in re.findall(r"'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|--[^\n]*|/\*.*?(?:\*/|$)|[^'\";/-]+|.", sql, flags=re.DOTALL):
-        if token == ";":
-            if "".join(part).strip():
-                yield "".join(part).strip()
-            part = []
-        else:
-            part.append(token)
-    rest = "".join(part).strip()
-    if re.sub(r"--[^\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL).strip():
-        yield rest
+    """The lower-case first word; ``EXPLAIN ANALYZE INSERT`` counts as what it runs."""
+    words = (token.upper.lower() for token in read_tokens(statement))
+    with suppress(InvalidInput):  # a quote that does not end is the database's to name
+        return next((word for word in words if word not in ("", "explain", "analyze")), "")
+    return ""
 
 
 def create_statement(database: Database, table: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tsdb_cli.database import first_word, mode_for, statements
+from tsdb.sql.token import split_statements
+from tsdb_cli.database import first_word, mode_for
 
 
 @pytest.mark.parametrize(
@@ -19,10 +20,13 @@ from tsdb_cli.database import first_word, mode_for, statements
         ("SELECT ';' ; SELECT \";\"", ["SELECT ';'", 'SELECT ";"']),
         ("SELECT 'it''s;' -- a; b\n, 2; x", ["SELECT 'it''s;' -- a; b\n, 2", "x"]),
         ("SELECT 1 - 2 / 3; SELECT 'open ; quote", ["SELECT 1 - 2 / 3", "SELECT 'open ; quote"]),
+        ("SELECT $$a;b$$; SELECT $x$ ; $$ $x$", ["SELECT $$a;b$$", "SELECT $x$ ; $$ $x$"]),
+        ("SELECT E'it\\'s;'; SELECT x'00;'", ["SELECT E'it\\'s;'", "SELECT x'00;'"]),
+        ("SELECT 1; 'open", ["SELECT 1", "'open"]),
     ],
 )
 def test_statements(text: str, parts: list[str]) -> None:
-    assert list(statements(text)) == parts
+    assert list(split_statements(text)) == parts
 
 
 @pytest.mark.parametrize(
@@ -38,9 +42,10 @@ def test_statements(text: str, parts: list[str]) -> None:
     ],
 )
 def test_mode(sql: str, mode: str) -> None:
-    assert mode_for(sql) == mode
+    assert mode_for(split_statements(sql)) == mode
 
 
 def test_first_word() -> None:
     assert first_word("(SELECT 1)") == "select"
     assert first_word("") == ""
+    assert first_word("'open") == ""

@@ -7,6 +7,8 @@ sqlglot's tree (``tsdb.sql.tree``) and by DuckDB, never by these tokens alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from tsdb_format.errors import InvalidInput
@@ -16,7 +18,7 @@ WORD, QUOTED, STRING, NUMBER, PARAMETER, SYMBOL = "word", "quoted", "string", "n
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*)
       | (?P<comment>/\*)
-      | (?P<string>[eExXbB]?'(?:[^']|'')*')
+      | (?P<string>[eE]'(?:[^'\\]|\\.|'')*'|[xXbB]?'(?:[^']|'')*')
       | (?P<quoted>"(?:[^"]|"")*")
       | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$)
       | (?P<parameter>\?[0-9]*|\$[0-9]+|\$[A-Za-z_]\w*)
@@ -54,7 +56,27 @@ class Token(NamedTuple):
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of ``text``, comments left out; raises InvalidInput where a quote or comment does not end."""
-    tokens: list[Token] = []
+    return list(read_tokens(text))
+
+
+def split_statements(text: str) -> Iterator[str]:
+    """The statements of a script as they are written; what a quote that does not end hides is one statement."""
+    start, filled = 0, False
+    with suppress(InvalidInput):
+        for token in read_tokens(text):
+            if not token.is_symbol(";"):
+                filled = True
+                continue
+            if filled:
+                yield text[start : token.start].strip()
+            start, filled = token.end, False
+        if not filled:
+            return
+    yield text[start:].strip()
+
+
+def read_tokens(text: str) -> Iterator[Token]:
+    """As ``tokenize``, one at a time."""
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -75,9 +97,8 @@ def tokenize(text: str) -> list[Token]:
         elif value in ("'", '"'):
             _unterminated(text, at, "string" if value == "'" else "quoted name")
         if kind != "space":
-            tokens.append(Token(kind, value, at, end))
+            yield Token(kind, value, at, end)
         at = end
-    return tokens
 
 
 def _string_value(raw: str) -> str:

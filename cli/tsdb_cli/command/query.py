@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tsdb.sql.token import split_statements
 from tsdb_cli import database, option, output, plot, table, terminal
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ def command(
     Reading never waits for a writer. Statements that write need the database to be free; CREATE TABLE makes it where there is none.
     """
     text = Path(sql[1:]).read_text(encoding="utf-8") if sql.startswith("@") else sql
-    listed = list(database.statements(text))
+    listed = list(split_statements(text))
     if not listed:
         raise click.UsageError("there is no statement to run")
-    with database.opened(database_path, database.mode_for(text)) as db:
+    with database.opened(database_path, database.mode_for(listed)) as db:
         for statement in listed[:-1]:
             db.sql(statement, settings=settings).fetchall()
         started = time.perf_counter()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tsdb.sql.token import split_statements
 from tsdb_cli import database, failure, option, output, plot, table, terminal
 from tsdb_format.errors import Locked
 
@@ -67,7 +68,7 @@ class Session:
 
     def run_all(self, text: str) -> int:
         """Run a script; stops at the first failure, which the caller reports."""
-        for statement in database.statements(text):
+        for statement in split_statements(text):
             self._run(statement)
         return failure.DONE
 
@@ -91,7 +92,7 @@ class Session:
                 continue
             waiting += line + "\n"
             if line.rstrip().endswith(";"):
-                statements, waiting = list(database.statements(waiting)), ""
+                statements, waiting = list(split_statements(waiting)), ""
                 for statement in statements:
                     self._guarded(partial(self._run, statement))
 
