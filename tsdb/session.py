@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,8 +88,12 @@ class Session:
         with suppress(TypeError):  # a parameter that cannot be a key
             key = (text, chosen.planning, _parameter_key(parameters))
         prepared = None if key is None else self._plans.get(key)
-        if prepared is not None and _current(prepared, snapshot):
-            return self._result(prepared, snapshot, chosen)
+        if prepared is not None:
+            tables = _tables_now(prepared, snapshot)
+            if tables is prepared.tables:
+                return self._result(prepared, snapshot, chosen)
+            if tables == prepared.tables:  # another process committed: equal tables, read anew
+                return self._result(_remember(self._plans, key, replace(prepared, tables=tables)), snapshot, chosen)
         statement = self._statements.get(text)
         if statement is None:
             statement = _remember(self._statements, text, read_statement(text))
@@ -223,12 +227,16 @@ def _value_key(value: object) -> tuple[object, ...]:
     raise TypeError("not a key")
 
 
-def _current(prepared: _Prepared, snapshot: Snapshot) -> bool:
+def _tables_now(prepared: _Prepared, snapshot: Snapshot) -> tuple[Table, ...] | None:
+    """A snapshot's tables of the same names: the very tuple where none was replaced, None where one is gone."""
+    found = []
+    same = True
     for table in prepared.tables:
-        name = table.name
-        if name not in snapshot.tables or snapshot.tables[name].table is not table:
-            return False
-    return True
+        if table.name not in snapshot.tables:
+            return None
+        found.append(snapshot.tables[table.name].table)
+        same = same and found[-1] is table
+    return prepared.tables if same else tuple(found)
 
 
 def _is_bounded(plan: Plan) -> bool:

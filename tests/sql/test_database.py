@@ -146,6 +146,11 @@ def test_a_statement_is_parsed_and_bound_once(db: tsdb.Database, monkeypatch: py
     assert (len(parsed), len(bound)) == (2, 4)
     db.sql(NEWEST, settings={"enable_native_operators": False})
     assert (len(parsed), len(bound)) == (2, 5)
+    with tsdb.open(db.path, mode="r") as reader:
+        for number in range(3):
+            db.sql(f"INSERT INTO cpu VALUES ('2030-01-0{number + 1}', 'x', {number})")
+            assert reader.sql(NEWEST).fetchone() == (datetime.datetime(2030, 1, number + 1), "x", float(number))
+    assert (parsed.count(NEWEST), len(bound)) == (2, 6)
 
 
 def test_kept_plans_follow_the_table(db: tsdb.Database) -> None:

@@ -66,7 +66,7 @@ def over_core(
     tokens = query.tokens[place[0] : place[1]]
     names = {token.text.lower() for token in tokens if token.is_name}
     columns = [column.name for column in bound.reference.table.schema]
-    starred = any(True for item in select.expressions for _ in item.find_all(exp.Star))
+    starred = _reads_all(select, tokens)
     if starred and SEQUENCE_NAME in names:
         return None
     wanted = columns if starred else [name for name in (*columns, SEQUENCE_NAME) if name.lower() in names]
