@@ -193,6 +193,14 @@ QUERIES = [
     "SELECT id FROM t WHERE id IN (1, 2, 3) AND $1 = 5 ORDER BY id", "SELECT count(*) FILTER (WHERE i > 0) FROM t WHERE host = 'a'",
     "SELECT id FROM t GROUP BY id HAVING max(i) > 5 ORDER BY id", "SELECT id FROM t WHERE list_contains([1, 2, 5], i) ORDER BY id",
     "SELECT id, x FROM t, LATERAL (SELECT i + 1.0 AS x) q WHERE i < 10 ORDER BY 1",
+    "SELECT t FROM t ORDER BY t.id LIMIT 2",
+    "SELECT x::VARCHAR FROM t x WHERE x.i = 5 ORDER BY id", "SELECT X FROM t x ORDER BY id LIMIT 1",
+    "SELECT to_json(x), x.id FROM t x ORDER BY id LIMIT 2", "SELECT id, struct_extract(x, 'd') FROM t x ORDER BY id LIMIT 2",
+    "SELECT [x] FROM t x ORDER BY id LIMIT 1", "SELECT count(x), max(x) FROM t x WHERE id < 9",
+    "SELECT id FROM t x ORDER BY x LIMIT 3", "SELECT id, (SELECT x) FROM t x ORDER BY id LIMIT 2",
+    "SELECT host FROM t AS x(host, time) ORDER BY ALL", "SELECT a, e FROM t AS t(a, b, c, d, e) WHERE e < 9 ORDER BY e",
+    "SELECT count(*) FROM t x(host) JOIN t y ON x.host = y.time WHERE y.host = 'a'",
+    "TABLE t ORDER BY id LIMIT 2", "SELECT count(*) FROM (TABLE t UNION ALL TABLE t)",
 ]  # fmt: skip
 
 

@@ -157,9 +157,10 @@ class _Rewriter:
         found = span(node.this)
         if found is None:
             raise _Disagreement
-        token = next((t for t in self.query.tokens if (t.start, t.end) == found), None)
-        if token is None or token.text != node.name:
-            raise _Disagreement
+        tokens = self.query.tokens
+        at = next((at for at, token in enumerate(tokens) if (token.start, token.end) == found), None)
+        if at is None or tokens[at].text != node.name or (at > 0 and tokens[at - 1].upper == "TABLE"):
+            raise _Disagreement  # ``TABLE t`` is a query, and takes no alias
         first = span(node.args.get("db")) if node.args.get("db") is not None else found
         if first is None or node.args.get("catalog") is not None:
             raise _Disagreement
@@ -285,6 +286,8 @@ def _reads_all(tree: exp.Query, tokens: Sequence[Token]) -> bool:
     if any(True for _ in tree.find_all(exp.Columns, exp.PositionalColumn, exp.Pivot, exp.Lateral)):
         return True
     if any(str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)):
+        return True
+    if any(alias.args.get("columns") for alias in tree.find_all(exp.TableAlias)):  # t(a, b): columns have other names
         return True
     sources = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
     if any(isinstance(c.this, exp.Identifier) and c.name.lower() in sources for c in tree.find_all(exp.Column)):
