@@ -115,7 +115,7 @@ class Session:
         planner = self._planners.get(query.text)
         if planner is None:
             planner = _remember(self._planners, query.text, Planner(query))
-        tables = {name.lower(): snapshot.tables[name].table for name in snapshot.tables}
+        tables = snapshot.definitions
         bound = planner.bind(parameters, tables, settings.changed(query.settings), time.time_ns())
         schema = None if isinstance(bound.plan, DuckQuery) else tuple(output_schema(bound.plan, snapshot))
         used = tuple({table.name: table for table in _tables_of(bound.plan, tables)}.values())

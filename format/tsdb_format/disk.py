@@ -16,7 +16,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb_format.errors import NotFound
+from tsdb_format.errors import Error, NotFound
 from tsdb_format.vector import ByteArray
 
 #: Suffix of files that are still being written.
@@ -28,7 +28,7 @@ _NO_RESERVE = 0x4000 if os.uname().sysname == "Linux" else 0
 def map_file(path: str) -> ByteArray:
     """The file's bytes as an array, mapped copy-on-write: kernels may take it as writable, nothing reaches the file.
 
-    The mapping lives as long as an array that views it. Raises NotFound.
+    The mapping lives as long as an array that views it. Raises NotFound, and Error where the system refuses.
     """
     try:
         return _map(path)
@@ -36,7 +36,7 @@ def map_file(path: str) -> ByteArray:
         raise NotFound(f"no file {path}") from None
     except OSError as error:
         if error.errno != errno.EMFILE or not _raise_file_limit():
-            raise
+            raise Error(f"{path} cannot be read: {error.strerror}") from error
         return _map(path)
 
 

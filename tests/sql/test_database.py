@@ -284,3 +284,38 @@ def test_threads_have_a_limit(tmp_path: Path) -> None:
             with pytest.raises(tsdb.InvalidInput, match="1 to 256"):
                 db.sql(f"SET threads = {wrong}")
         db.sql("SET threads = 2")
+
+
+def test_a_damaged_table_stops_no_other(db: tsdb.Database, tmp_path: Path) -> None:
+    wanted = db.sql(NEWEST).fetchall()
+    db.sql("CREATE TABLE other (time TIMESTAMP_NS TIME, host STRING TAG)")
+    db.sql("INSERT INTO other VALUES ('2026-01-01', 'a')")
+    reader = tsdb.open(db.path, mode="r")
+    db.close()
+    for path in (tmp_path / "db" / "table" / "2").iterdir():
+        path.unlink()
+    with reader, tsdb.open(db.path) as again:
+        for handle in (reader, again):
+            assert handle.sql(NEWEST).fetchall() == wanted
+            assert handle.sql("SELECT count(*), max(usage) FROM cpu").fetchall() == [(100, 99.0)]
+            with pytest.raises(tsdb.NotFound, match=r"no file .*table.2"):
+                handle.sql("SELECT * FROM other")
+        again.sql("INSERT INTO cpu SELECT time, 'new', 1.0 FROM cpu ORDER BY time LIMIT 1")
+        assert again.sql("SELECT count(*) FROM cpu").fetchall() == [(101,)]
+
+
+def test_what_the_system_refuses_is_an_error_of_ours(db: tsdb.Database, tmp_path: Path) -> None:
+    db.close()
+    data = next((tmp_path / "db").rglob("*.tsf"))
+    for damaged in (data, tmp_path / "db" / "LOCK"):
+        damaged.unlink()
+        damaged.mkdir()  # stands for what root, too, is refused
+    with tsdb.open(db.path, mode="r") as reader, pytest.raises(tsdb.Error, match=data.name):
+        reader.sql(NEWEST)
+    with pytest.raises(tsdb.Error, match=r"cannot be opened for writing: .*LOCK"):
+        tsdb.open(db.path)
+    manifest = max((tmp_path / "db" / "manifest").iterdir())
+    manifest.unlink()
+    manifest.mkdir()
+    with pytest.raises(tsdb.Error, match=manifest.name):
+        tsdb.open(db.path, mode="r")

@@ -36,8 +36,7 @@ def insert(store: Store, statement: Insert, parameters: Parameters, settings: Se
         raise ReadOnly(f"{store.path} was opened for reading")
     table = store.table(statement.table)
     columns, by_name, source = _parts(statement, table)
-    tables = {name.lower(): snapshot.tables[name].table for name in snapshot.tables}
-    bound = Planner(source).bind(parameters, tables, settings, time.time_ns())
+    bound = Planner(source).bind(parameters, snapshot.definitions, settings, time.time_ns())
     context = ExecContext(snapshot, settings, settings.threads)
     batches = None if by_name else _exact(bound.plan, columns, context)
     if batches is None:

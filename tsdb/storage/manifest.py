@@ -21,7 +21,7 @@ import xxhash
 from tsdb.catalog.table import Table
 from tsdb.suggestion import hint
 from tsdb_format.disk import NewFile
-from tsdb_format.errors import Corruption, InvalidInput, NotFound, UnsupportedFormat
+from tsdb_format.errors import Corruption, Error, InvalidInput, NotFound, UnsupportedFormat
 
 #: Version of the document's layout; newer ones are refused.
 FORMAT = 1
@@ -164,6 +164,8 @@ def read(root: Path, name: str) -> Manifest:
         raw = path.read_bytes()
     except FileNotFoundError:
         raise NotFound(f"no manifest {path}") from None
+    except OSError as error:
+        raise Error(f"{path} cannot be read: {error.strerror}") from error
     body = unsealed(raw)
     if body is None:
         raise Corruption("the manifest's checksum does not match", path=str(path), offset=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -102,12 +102,17 @@ class TableSnapshot:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The database as of one manifest version. Tables are opened when they are first asked for."""
+    """The database as of one manifest version.
+
+    ``tables`` are opened when they are first asked for. ``definitions``, by lower-case name, open nothing: whatever concerns one
+    table goes on where another's files are damaged, or were dropped by another process.
+    """
 
     version: int
     sequence: int
     tables: Mapping[str, TableSnapshot]
     pin: Pin | None = None
+    definitions: Mapping[str, Table] = field(default_factory=dict)
 
 
 class LazyTables(Mapping[str, TableSnapshot]):

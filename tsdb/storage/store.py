@@ -77,12 +77,21 @@ class Store:
     def open(cls, path: str | Path, mode: str = "rw", *, threads: int = 0, clock_ns: Callable[[], int] = time.time_ns) -> Store:
         """Open for writing ('rw', created if absent, one handle at a time) or reading ('r'). ``threads`` 0 means one per CPU.
 
-        Raises Locked, NotFound, Corruption, UnsupportedFormat, InvalidInput.
+        Raises Locked, NotFound, Corruption, UnsupportedFormat, InvalidInput, and Error where the system refuses.
         """
         if mode not in ("r", "rw"):
             raise InvalidInput(f"mode is 'r' or 'rw', not {mode!r}")
         root = Path(os.path.abspath(os.path.expanduser(path)))
-        threads = threads or cpu_count()
+        try:
+            return cls._open(root, mode, threads or cpu_count(), clock_ns)
+        except Error:  # Locked is an OSError too
+            raise
+        except OSError as error:
+            purpose = "reading" if mode == "r" else "writing"
+            raise Error(f"{root} cannot be opened for {purpose}: {error.strerror}: {error.filename}") from error
+
+    @classmethod
+    def _open(cls, root: Path, mode: str, threads: int, clock_ns: Callable[[], int]) -> Store:
         if mode == "r":
             if not root.is_dir():
                 raise NotFound(f"no database {root}")
@@ -303,7 +312,8 @@ class Store:
             files = tuple(self.open_file(entry, file) for file in entry.files)
             return TableSnapshot(entry.table, files, self._device_table(entry), manifest.sequence, self._clock_ns, pin)
 
-        return Snapshot(manifest.version, manifest.sequence, LazyTables(tuple(manifest.tables), make), pin)
+        definitions = {name.lower(): entry.table for name, entry in manifest.tables.items()}
+        return Snapshot(manifest.version, manifest.sequence, LazyTables(tuple(manifest.tables), make), pin, definitions)
 
     def _device_table(self, entry: TableEntry) -> DeviceTable:
         """The devices of a table version. Numbers never change, so a newer version of the file serves where the old one is gone."""
