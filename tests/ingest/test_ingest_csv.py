@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -365,3 +366,10 @@ def test_a_stream_keeps_all_rows(case: Case) -> None:
     assert case.ingest(data, table="log").read == 0
     assert case.ingest(case.folder / "a.csv", table="log", again=True).inserted == 2
     assert case.rows("v", table="log") == [1.0] * 4
+
+
+def test_a_pipe_is_refused_and_not_waited_for(case: Case, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", Path("/dev/null")):
+        with pytest.raises(InvalidInput, match="is a pipe or a device"):
+            ingest(case.store, "t", path)

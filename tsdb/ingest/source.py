@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,8 @@ def find_sources(paths: str | Path | Sequence[str | Path], kind: str | None, pat
             absolute = os.path.abspath(path)
             if absolute not in found:
                 state = os.stat(absolute)
+                if not stat.S_ISREG(state.st_mode):  # a file is read more than once: to know its form, its rows, and where to go on
+                    raise InvalidInput(f"{path} is a pipe or a device; only files can be ingested: write its text to one first")
                 tags = matcher.match(absolute) if matcher is not None else {}
                 found[absolute] = Source(absolute, kind or _format_of(absolute), state.st_size, state.st_mtime_ns, tags)
     return list(found.values())
