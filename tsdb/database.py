@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ class Database:
         chosen = Settings().changed(settings)
         self._store: Store | None = Store.open(path, mode, threads=chosen.threads)
         self._session: Session | None = None
+        self._opening = threading.Lock()
         self._initial = chosen
         self.path = self._store.path
         self.mode = mode
@@ -106,8 +108,10 @@ class Database:
     def _open_session(self) -> Session:
         from tsdb.session import Session
 
-        session = Session(self._opened(), self._initial)
-        self._session = session
+        with self._opening:
+            session = self._session
+            if session is None:
+                session = self._session = Session(self._opened(), self._initial)
         return session
 
     def _opened(self) -> Store:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from tsdb.quoting import quoted_text
 
@@ -33,15 +34,15 @@ def write_csv(tables: Iterator[pa.Table], path: Path) -> int:
     return count
 
 
-def write_parquet(tables: Iterator[pa.Table], path: Path) -> int:
-    """Write the tables, at least one, to a Parquet file; the number of rows."""
+def write_parquet(parts: Iterable[pa.Table | pa.RecordBatch], where: Path | BinaryIO, schema: pa.Schema | None = None) -> int:
+    """Write tables or record batches to a Parquet file, at least one where no schema is given; the number of rows."""
     import pyarrow.parquet as pq
 
-    first = next(tables)
-    count = int(first.num_rows)
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        writer.write_table(first)
-        for part in tables:
-            writer.write_table(part)
-            count += part.num_rows
+    remaining = iter(parts)
+    begun = [] if schema is not None else [next(remaining)]
+    count = 0
+    with pq.ParquetWriter(where, schema or begun[0].schema, compression="zstd") as writer:
+        for part in chain(begun, remaining):
+            writer.write(part)
+            count += int(part.num_rows)
     return count

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 import click
 
-from tsdb_cli import table, terminal
+from tsdb_cli import arrow_file, table, terminal
 from tsdb_cli.value import as_json, as_text
 
 if TYPE_CHECKING:
@@ -124,15 +124,8 @@ def _reader(result: Result) -> Any:
 
 
 def _write_parquet(result: Result, stream: BinaryIO) -> int:
-    import pyarrow.parquet as pq
-
     reader = _reader(result)
-    count = 0
-    with pq.ParquetWriter(stream, reader.schema, compression="zstd") as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-            count += batch.num_rows
-    return count
+    return arrow_file.write_parquet(reader, stream, reader.schema)
 
 
 def _write_arrow(result: Result, stream: BinaryIO) -> int:
@@ -153,7 +146,7 @@ def _binary(path: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with _replacing(path, lambda partial: partial.open("wb")) as stream:
+    with _stream(path, lambda partial: partial.open("wb")) as stream:
         yield cast(BinaryIO, stream)
 
 
@@ -165,21 +158,27 @@ def _text(path: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    with _replacing(path, lambda partial: partial.open("w", encoding="utf-8", errors="surrogateescape", newline="")) as stream:
+    with _stream(path, lambda partial: partial.open("w", encoding="utf-8", errors="surrogateescape", newline="")) as stream:
         yield cast(TextIO, stream)
 
 
 @contextmanager
-def _replacing(path: Path, opener: Callable[[Path], IO[Any]]) -> Iterator[IO[Any]]:
-    """A stream whose file takes the place of ``path`` when everything is written, and is removed when something fails."""
-    if path.exists() and not path.is_file():  # a device or a pipe is written in place
+def _stream(path: Path, opener: Callable[[Path], IO[Any]]) -> Iterator[IO[Any]]:
+    """A stream into a file; a device or a pipe is written in place."""
+    if path.exists() and not path.is_file():
         with opener(path) as stream:
             yield stream
         return
+    with replacing(path) as partial, opener(partial) as stream:
+        yield stream
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place for a file that takes the place of ``path`` when everything is written, and is removed when something fails."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with opener(partial) as stream:
-            yield stream
+        yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -26,7 +26,6 @@ from tsdb_format.statistics import Statistics
 from tsdb_format.types import ColumnType, Kind, Role
 
 _COMPRESSIONS = {COMPRESSION_NONE: "none", COMPRESSION_ZSTD: "zstd"}
-_TIME_UNITS = {Kind.DATE: "D", Kind.TIMESTAMP_S: "s", Kind.TIMESTAMP_MS: "ms", Kind.TIMESTAMP_US: "us", Kind.TIMESTAMP_NS: "ns"}
 #: Chunk groups that the tree shows one by one; of more it shows the ends.
 _GROUPS_SHOWN = 8
 
@@ -153,7 +152,7 @@ def stored_columns(file: TsFile) -> list[Column]:
 
 def value_text(kind: ColumnType, value: Any) -> str:
     """A value of a column's 8-byte domain as people read it."""
-    unit = _TIME_UNITS.get(kind.kind)
+    unit = kind.numpy_unit
     if unit and int(value) != np.iinfo(np.int64).min:  # which numpy takes for "not a time"
         return str(np.array(int(value)).astype(f"M8[{unit}]")).replace("T", " ")
     if kind.kind is Kind.BOOLEAN:

@@ -50,6 +50,7 @@ _PHYSICAL = {
     Kind.TIMESTAMP_US: np.dtype(np.int64), Kind.TIMESTAMP_NS: np.dtype(np.int64), Kind.BLOB: np.dtype(np.int32),
     Kind.VECTOR: np.dtype(np.float32),
 }  # fmt: skip
+_NUMPY_UNITS = {Kind.DATE: "D", Kind.TIMESTAMP_S: "s", Kind.TIMESTAMP_MS: "ms", Kind.TIMESTAMP_US: "us", Kind.TIMESTAMP_NS: "ns"}
 _UNITS_PER_SECOND = {Kind.TIMESTAMP_S: 1, Kind.TIMESTAMP_MS: 10**3, Kind.TIMESTAMP_US: 10**6, Kind.TIMESTAMP_NS: 10**9}
 _ALIASES = {
     "BOOL": "BOOLEAN", "INTEGER": "INT32", "INT": "INT32", "BIGINT": "INT64", "LONG": "INT64", "REAL": "FLOAT",
@@ -100,6 +101,11 @@ class ColumnType:
     def units_per_second(self) -> int:
         """Ticks per second of a timestamp type."""
         return _UNITS_PER_SECOND[self.kind]
+
+    @property
+    def numpy_unit(self) -> str | None:
+        """numpy's name of the unit of a date or timestamp; None for other types."""
+        return _NUMPY_UNITS.get(self.kind)
 
 
 def parse_type(text: str) -> ColumnType:

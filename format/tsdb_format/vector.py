@@ -72,15 +72,26 @@ class Vector:
     def to_physical_list(self) -> list[Any]:
         """Python values in the physical domain: int, float, bool, str, bytes, list of float, None. For small results."""
         if self.pool is not None:
-            used, inverse = np.unique(self.values, return_inverse=True) if len(self.values) else (self.values, self.values)
-            texts: list[Any] = [self.pool.bytes_at(int(code)) if code >= 0 else None for code in used]
-            if self.type.kind is Kind.STRING:
-                texts = [None if t is None else t.decode() for t in texts]
-            out = [texts[i] for i in inverse.tolist()]
-        else:
-            out = self.values.tolist()
+            return self._texts(self.pool)
+        out: list[Any] = self.values.tolist()
         if self.validity is not None:
             out = [v if ok else None for v, ok in zip(out, self.validity.tolist(), strict=True)]
+        return out
+
+    def _texts(self, pool: Pool) -> list[Any]:
+        """Strings, or bytes for BLOB; each code of the pool is looked up once."""
+        codes = self.values if self.validity is None else np.where(self.validity, self.values, -1)
+        decode = self.type.kind is Kind.STRING
+        known: dict[int, Any] = {-1: None}
+        out = []
+        if len(codes) > len(pool):
+            texts = pool.tolist()
+            known.update(enumerate([text.decode() for text in texts] if decode else texts))
+        for code in codes.tolist():
+            if code not in known:
+                text = pool.bytes_at(code)
+                known[code] = text.decode() if decode else text
+            out.append(known[code])
         return out
 
 

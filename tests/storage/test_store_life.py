@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,16 @@ def test_manifest_damage(tmp_path: Path) -> None:
         assert _times(store) == [1, 2, 3, 9]
     assert current.read_bytes() == good
     raw = newest.read_bytes()
+    kept = sorted(path.rglob("*.tsf"))
+    older = replace(manifests.load(path), version=1, tables={})
+    manifests.save(path, older)
+    current.unlink()
+    newest.write_bytes(raw[:-1])
+    with pytest.raises(Corruption):  # the older manifest would undo commits, and their files would be swept away
+        Store.open(path)
+    assert sorted(path.rglob("*.tsf")) == kept
+    (path / older.name).unlink()
+    current.write_bytes(good)
     for at in range(0, len(raw), 11):
         newest.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
         with pytest.raises(Corruption) as caught:

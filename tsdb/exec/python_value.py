@@ -19,9 +19,6 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROS_MIN = (datetime.datetime.min - _EPOCH) // datetime.timedelta(microseconds=1)
 _MICROS_MAX = (datetime.datetime.max - _EPOCH) // datetime.timedelta(microseconds=1)
 _DAYS_MIN, _DAYS_MAX = _MICROS_MIN // 86_400_000_000, _MICROS_MAX // 86_400_000_000
-_NUMPY_TIME = {
-    Kind.TIMESTAMP_S: "M8[s]", Kind.TIMESTAMP_MS: "M8[ms]", Kind.TIMESTAMP_US: "M8[us]", Kind.TIMESTAMP_NS: "M8[ns]",
-}  # fmt: skip
 
 
 def rows_of(batch: Batch, keys: list[str]) -> list[tuple[Any, ...]]:
@@ -34,39 +31,17 @@ def rows_of(batch: Batch, keys: list[str]) -> list[tuple[Any, ...]]:
 def values_of(vector: Vector) -> list[Any]:
     """One Python value per row."""
     kind = vector.type.kind
-    if kind in _NUMPY_TIME:
+    if vector.type.is_time:
         values = _moments(vector)
     elif kind is Kind.DATE:
         values = _dates(vector)
     elif kind is Kind.VECTOR:
         values = [tuple(row) for row in vector.values.tolist()]
-    elif vector.pool is not None:
-        return _texts(vector)
     else:
-        values = vector.values.tolist()
+        return vector.to_physical_list()
     if vector.validity is not None:
         return [value if valid else None for value, valid in zip(values, vector.validity.tolist(), strict=True)]
     return values
-
-
-def _texts(vector: Vector) -> list[Any]:
-    """Strings, or bytes for BLOB; each code of the pool is looked up once."""
-    pool, codes = vector.pool, vector.values
-    assert pool is not None
-    if vector.validity is not None:
-        codes = np.where(vector.validity, codes, -1)
-    decode = vector.type.kind is Kind.STRING
-    known: dict[int, Any] = {-1: None}
-    out = []
-    if len(codes) > len(pool):
-        texts = pool.tolist()
-        known.update(enumerate([text.decode() for text in texts] if decode else texts))
-    for code in codes.tolist():
-        if code not in known:
-            text = pool.bytes_at(code)
-            known[code] = text.decode() if decode else text
-        out.append(known[code])
-    return out
 
 
 def _moments(vector: Vector) -> list[Any]:
@@ -136,8 +111,8 @@ def _far_date(days: int) -> tuple[str, str]:
 def numpy_column(vector: Vector) -> Any:
     """The column as an array as DuckDB's ``fetchnumpy`` gives it: masked where there are NULLs, objects for strings and bytes."""
     kind = vector.type.kind
-    if kind in _NUMPY_TIME:
-        array = vector.values.view(_NUMPY_TIME[kind])
+    if vector.type.is_time:
+        array = vector.values.view(f"M8[{vector.type.numpy_unit}]")
     elif kind is Kind.DATE:
         array = vector.values.astype("M8[D]").astype("M8[us]")
     elif vector.pool is not None or kind is Kind.VECTOR:
@@ -168,7 +143,7 @@ def frame_column(vector: Vector) -> Any:
         return pd.Series(pd.arrays.IntegerArray(column.data.copy(), mask))
     if vector.type.is_float:
         return pd.Series(np.where(mask, np.nan, column.data).astype(column.dtype))
-    if kind in _NUMPY_TIME or kind is Kind.DATE:
+    if vector.type.numpy_unit is not None:
         return pd.Series(np.where(mask, np.datetime64("NaT"), column.data).astype(column.dtype))
     if kind is Kind.STRING:
         texts = column.data.astype(object)

@@ -13,14 +13,13 @@ from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey,
 from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
 from tsdb.quoting import quoted_text
 from tsdb_format.schema import Schema
-from tsdb_format.types import INT64, STRING, ColumnType, Kind
+from tsdb_format.types import INT64, STRING, ColumnType
 
 if TYPE_CHECKING:
     from tsdb.exec.stats import QueryStats
 
 #: Members of an IN list that are printed; more are counted.
 _MEMBERS_SHOWN = 8
-_NUMPY_UNITS = {Kind.DATE: "D", Kind.TIMESTAMP_S: "s", Kind.TIMESTAMP_MS: "ms", Kind.TIMESTAMP_US: "us", Kind.TIMESTAMP_NS: "ns"}
 
 
 Tables = Mapping[str, Table]
@@ -161,7 +160,7 @@ def literal_text(value: Literal, kind: ColumnType) -> str:
         return quoted_text(value)
     if isinstance(value, bytes):
         return "x'" + value.hex() + "'"
-    unit = _NUMPY_UNITS.get(kind.kind)
+    unit = kind.numpy_unit
     if unit is None or not abs(value) < 2**62:
         return repr(value)
     moment = str(np.array(int(value), f"M8[{unit}]")).replace("T", " ")

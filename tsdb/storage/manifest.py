@@ -3,8 +3,8 @@
 ``manifest/<version>.json`` is a line of JSON and a line with its checksum, written whole and never changed; ``CURRENT`` holds the
 name of the newest. A commit is the renaming of CURRENT: before it the new version does not exist, after it the old one is history.
 Names inside are relative to the database directory. A damaged manifest that CURRENT names is an error, never silently replaced by
-an older one, since that would undo commits; only where CURRENT itself is missing or unreadable, the highest sound manifest is
-taken: everything it names was durable before it was written.
+an older one, since that would undo commits; only where CURRENT itself is missing or unreadable, the highest manifest is taken:
+everything it names was durable before it was written.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -190,15 +191,10 @@ def versions(root: Path) -> list[str]:
 
 
 def _highest(root: Path) -> Manifest:
-    """The newest sound version; raises NotFound where there is no manifest at all, Corruption where none is sound."""
-    first: Corruption | None = None
+    """The newest version, which no crash leaves damaged; raises NotFound where there is no manifest at all, and Corruption."""
     for name in versions(root):
-        try:
+        with suppress(NotFound):  # the writer has removed it meanwhile
             return read(root, name)
-        except Corruption as error:
-            first = first or error
-    if first is not None:
-        raise first
     raise NotFound(f"{root} holds no database: it has no {CURRENT_NAME} and no manifest")
 
 

@@ -12,6 +12,7 @@ import click
 
 from tsdb.quoting import quoted_name
 from tsdb_cli import arrow_file, terminal
+from tsdb_cli.output import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,13 +94,8 @@ def _write(tables: Iterator[pa.Table], output_path: Path | None, into: Path | No
     if into is not None:
         return _write_database(tables, into, table, create_sql)
     assert output_path is not None
-    partial = output_path.with_name(f".{output_path.name}.part")
-    try:
-        count = (arrow_file.write_csv if output_path.suffix == ".csv" else arrow_file.write_parquet)(tables, partial)
-        partial.replace(output_path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return count
+    with replacing(output_path) as partial:
+        return (arrow_file.write_csv if output_path.suffix == ".csv" else arrow_file.write_parquet)(tables, partial)
 
 
 def _write_database(tables: Iterator[pa.Table], path: Path, table: str, create_sql: str) -> int:
