@@ -66,6 +66,8 @@ def timestamp(ticks: int, units_per_second: int = _MICROS, *, zoned: bool = Fals
 def number(text: str) -> Constant | None:
     """A numeric literal: whole numbers and decimals are exact, an exponent makes a DOUBLE."""
     text = text.replace("_", "")
+    if text[:2] in ("0x", "0X"):
+        return None
     if "e" in text.lower():
         return Constant(ConstantKind.DOUBLE, float(text))
     digits = text.replace(".", "")

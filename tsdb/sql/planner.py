@@ -1,24 +1,25 @@
-"""From a query's text to its optimized plan."""
+"""From a query's text to its optimized plan.
+
+The plainest statements — columns of a table, comparisons, an order, a limit — are bound from their tokens. All others go through a
+syntax tree, whose parser costs a fresh process a tenth of a second and every new text a millisecond.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-
-from sqlglot import exp
+from typing import TYPE_CHECKING
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Plan
 from tsdb.plan.optimizer import optimize
 from tsdb.settings import Settings
-from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment, Parameters, bind_parameters
-from tsdb.sql.literal import only
-from tsdb.sql.select import bind_select, refuse_unknown_columns
+from tsdb.sql.plain import bind_plain
 from tsdb.sql.statement import Query
-from tsdb.sql.token import Token
-from tsdb.sql.tree import parse_query
+
+if TYPE_CHECKING:
+    from tsdb.sql.binder import TreeBinder
 
 
 @dataclass(frozen=True)
@@ -36,68 +37,26 @@ class BoundQuery:
 
 
 class Planner:
-    """Plans one query, any number of times; the syntax tree is kept."""
+    """Plans one query, any number of times."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        puzzling = any(token.is_symbol("<=>") for token in query.tokens)  # equality to sqlglot, a distance to DuckDB
-        self.tree = None if puzzling else parse_query(query.text)
+        self._binder: TreeBinder | None = None
 
     def bind(self, parameters: Parameters, tables: Mapping[str, Table], settings: Settings, now_ns: int) -> BoundQuery:
         """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound."""
-        environment = Environment(bind_parameters(self.query.tokens, parameters), now_ns)
-        environment.fold_text = _fold_text
-        environment.fold_tree = partial(_fold_tree, self.query, environment)
-        try:
-            naive, columns = self._plan(self.tree, tables, settings, environment)
-        except RecursionError:  # a tree too deep for us is DuckDB's
-            naive, columns = self._plan(None, tables, settings, environment)
-        return BoundQuery(naive, optimize(naive, settings), columns, environment.used_now)
+        values = bind_parameters(self.query.tokens, parameters)
+        if settings.enable_native_operators and self._binder is None:
+            environment = Environment(values, now_ns)
+            plain = bind_plain(self.query, tables, environment)
+            if plain is not None and plain.outputs is not None:
+                naive: Plan = plain.plan()
+                columns = tuple(name for name, _ in plain.outputs)
+                return BoundQuery(naive, optimize(naive, settings), columns, environment.used_now)
+        if self._binder is None:
+            from tsdb.sql.binder import TreeBinder
 
-    def _plan(
-        self, tree: exp.Query | None, tables: Mapping[str, Table], settings: Settings, environment: Environment
-    ) -> tuple[Plan, tuple[str, ...] | None]:
-        native = settings.enable_native_operators
-        select = _unwrapped(tree)
-        if isinstance(select, exp.Select):
-            refuse_unknown_columns(select, tables)
-        if native and isinstance(select, exp.Select):
-            bound = bind_select(select, tables, environment)
-            if bound is not None and bound.native and bound.outputs is not None:
-                return bound.plan(), tuple(name for name, _ in bound.outputs)
-            if bound is not None and bound.core and (bound.limit is not None or not bound.keys):
-                from tsdb.sql.rewrite import over_core
-
-                made = over_core(self.query, select, bound, environment, _scalar)
-                if made is not None:
-                    return made, None
-        from tsdb.sql.rewrite import rewrite
-
-        made = rewrite(self.query, tree, tables, environment, native=native)
-        return made, None
-
-
-def _fold_text(text: str) -> Constant | None:
-    from tsdb.exec.fold import evaluate
-
-    return evaluate(text)
-
-
-def _fold_tree(query: Query, environment: Environment, node: object) -> Constant | None:
-    from tsdb.sql.folding import fold_tree
-
-    return fold_tree(query, environment, node)
-
-
-def _scalar(tokens: Sequence[Token], select: exp.Select) -> bool:
-    from tsdb.exec.fold import functions
-    from tsdb.sql.rewrite import computes_rows
-
-    return computes_rows(tokens, select, functions(scalar=True))
-
-
-def _unwrapped(tree: exp.Query | None) -> exp.Query | None:
-    """A query in nothing but parentheses is that query."""
-    while isinstance(tree, exp.Subquery) and only(tree, "this") and isinstance(tree.this, exp.Query):
-        tree = tree.this
-    return tree
+            self._binder = TreeBinder(self.query)
+        environment = Environment(values, now_ns)
+        naive, shown = self._binder.bind(tables, settings, environment)
+        return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now)

@@ -19,8 +19,9 @@ from tsdb.quoting import quoted_name
 from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
 from tsdb.sql.moment_text import now_splices
+from tsdb.sql.native import NativeSelect
 from tsdb.sql.scope import pushed_predicates
-from tsdb.sql.select import NativeSelect, bind_select, plain_table, refer
+from tsdb.sql.select import bind_select, plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
 from tsdb.sql.tree import span

@@ -17,7 +17,8 @@ from tsdb.plan.predicate import Predicate
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import only
-from tsdb.sql.select import TableReference, plain_table, refer
+from tsdb.sql.native import TableReference
+from tsdb.sql.select import plain_table, refer
 from tsdb_format.schema import Column
 
 _SELECT_PARTS = (

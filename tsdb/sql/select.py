@@ -7,106 +7,19 @@ computes something, DuckDB computes it over the native rest; otherwise the SELEC
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import Limit, Plan, Project, Sort, SortKey, TableScan
-from tsdb.plan.predicate import And, Predicate
+from tsdb.plan.node import SortKey
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.constant import ConstantKind
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import fold, only
+from tsdb.sql.native import COUNT_MAX, UNSORTABLE, NativeSelect, TableReference
 from tsdb.suggestion import hint
 from tsdb_format.errors import NotFound
-from tsdb_format.schema import SEQUENCE_COLUMN, Column
-from tsdb_format.types import Kind
-
-_UNSORTABLE = frozenset({Kind.BLOB, Kind.VECTOR})
-#: Limits and offsets up to this are native; larger ones are DuckDB's to refuse.
-_COUNT_MAX = 2**62
-
-
-@dataclass
-class TableReference:
-    """A table in a FROM clause, under the name that columns are qualified by."""
-
-    table: Table
-    alias: str
-    node: exp.Table
-
-    def __post_init__(self) -> None:
-        self._columns = {column.name.lower(): column for column in self.table.schema}
-        self._columns[SEQUENCE_COLUMN.name] = SEQUENCE_COLUMN
-
-    def column(self, name: str) -> Column | None:
-        """The column of that name, in any case."""
-        return self._columns.get(name.lower())
-
-
-@dataclass
-class NativeSelect:
-    """What of a SELECT over one table can be native.
-
-    ``outputs`` are (name shown, column) where the select list is columns only, else None. ``keys`` is None where the order is not
-    native. ``complete`` says that every conjunct of WHERE is in ``predicates``; ``core`` that all but the select list is native.
-    """
-
-    reference: TableReference
-    predicates: list[Predicate] = field(default_factory=list)
-    complete: bool = True
-    outputs: list[tuple[str, str]] | None = None
-    keys: tuple[SortKey, ...] | None = ()
-    limit: int | None = None
-    offset: int = 0
-    countable: bool = True
-
-    @property
-    def core(self) -> bool:
-        """Whether filter, order and limit are native."""
-        return self.complete and self.keys is not None and self.countable
-
-    @property
-    def native(self) -> bool:
-        """Whether everything is."""
-        return self.core and self.outputs is not None
-
-    def predicate(self) -> Predicate | None:
-        """The conjunction of what was bound."""
-        return And(tuple(self.predicates)) if self.predicates else None
-
-    def scan(self) -> TableScan:
-        """A scan of the table with the bound predicates and all columns."""
-        columns = tuple(column.name for column in self.reference.table.schema)
-        return TableScan(self.reference.table.name, columns, self.predicate())
-
-    def core_plan(self) -> Plan:
-        """Filter, order and limit over all columns."""
-        plan: Plan = self.scan()
-        if self.keys:
-            plan = Sort(plan, self.keys)
-        if self.limit is not None or self.offset:
-            plan = Limit(plan, self.limit, self.offset)
-        return plan
-
-    def plan(self) -> Plan:
-        """The whole SELECT; output names are made unique by position where they repeat."""
-        assert self.outputs is not None
-        return Project(
-            self.core_plan(),
-            tuple(zip(unique_names([name for name, _ in self.outputs]), [c for _, c in self.outputs], strict=True)),
-        )
-
-
-def unique_names(names: list[str]) -> list[str]:
-    """The names, with ``:2`` and so on where one repeats: batches hold a column once per name."""
-    seen: dict[str, int] = {}
-    made = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        made.append(name if seen[name] == 1 else f"{name}:{seen[name]}")
-    return made
+from tsdb_format.schema import Column
 
 
 def plain_table(node: exp.Expr | None) -> exp.Table | None:
@@ -235,7 +148,7 @@ class _Binder:
             if not isinstance(item, exp.Ordered) or not only(item, "this", "desc", "nulls_first"):
                 return None
             column = self._key_column(item.this, outputs)
-            if column is None or column.type.kind in _UNSORTABLE:
+            if column is None or column.type.kind in UNSORTABLE:
                 return None
             if all(key.column != column.name for key in keys):  # a column sorts once
                 keys.append(SortKey(column.name, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
@@ -286,7 +199,7 @@ class _Binder:
         constant = fold(node, self.environment)
         if constant is not None and constant.kind is ConstantKind.NULL:
             return True
-        if constant is None or constant.kind is not ConstantKind.INTEGER or not 0 <= constant.value <= _COUNT_MAX:
+        if constant is None or constant.kind is not ConstantKind.INTEGER or not 0 <= constant.value <= COUNT_MAX:
             return False
         counts[place] = int(constant.value)
         return True
