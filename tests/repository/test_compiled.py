@@ -85,3 +85,19 @@ for wrong in ((narrow, 3), (strided, 3), (good, 3.5), (good, 2**63), (good,)):
         print("refused")
 """
     assert _python(program, tmp_path, TSDB_KERNELS="checked").split() == ["30"] + ["refused"] * 5
+
+
+def test_small_inputs_do_not_wait_for_the_compiler(tmp_path: Path) -> None:
+    package = tmp_path / "tiny" / "kernels"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text("")
+    (package / "adding.py").write_text(KERNEL.replace('i64")', 'i64", small=True)'))
+    program = """
+import sys
+import numpy as np
+from tiny.kernels.adding import total
+print([total(np.arange(5), 3) for _ in range(3)], "numba" in sys.modules)
+print(total(np.arange(10_000), 1), "numba" in sys.modules)
+"""
+    assert _python(program, tmp_path, TSDB_KERNELS="auto").splitlines() == ["[30, 30, 30] False", "49995000 True"]

@@ -43,26 +43,50 @@ KERNELS: dict[str, Kernel] = {}
 MODE = os.environ.get("TSDB_KERNELS", "auto")
 
 
+#: Elements of every array up to which a plain function serves, and calls after which it is compiled all the same: a first answer
+#: from a small database must not wait for kernels whose work takes microseconds.
+SMALL_ITEMS_MAX = 4_096
+SMALL_CALLS_MAX = 16
+
+
 class Kernel:
     """A declared kernel: callable, and resolved to machine code by the first call."""
 
-    __slots__ = ("_jitted", "_run", "module", "name", "py_func", "signature")
+    __slots__ = ("_calls", "_jitted", "_run", "module", "name", "py_func", "signature", "small")
 
-    def __init__(self, py_func: Callable[..., Any], signature: str) -> None:
+    def __init__(self, py_func: Callable[..., Any], signature: str, small: bool = False) -> None:
         self.py_func = py_func
         self.signature = signature
         self.module = py_func.__module__
         self.name = py_func.__name__
         self._run: Callable[..., Any] = self._first_call
         self._jitted: dict[bool, Callable[..., Any]] = {}
+        self.small = small
+        self._calls = 0
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel."""
         return self._run(*args)
 
     def _first_call(self, *args: Any) -> Any:
-        self._run = self.resolve()
+        waits = self.small and MODE in ("auto", "jit") and (MODE == "jit" or self._compiled() is None)
+        self._run = self._small_call if waits else self.resolve()
         return self._run(*args)
+
+    def _small_call(self, *args: Any) -> Any:
+        """Run the plain function while inputs are small and calls few, instead of waiting for the compiler."""
+        self._calls += 1
+        if self._calls > SMALL_CALLS_MAX or any(getattr(arg, "size", 0) > SMALL_ITEMS_MAX for arg in args):
+            self._run = self.resolve()
+            return self._run(*args)
+        found = self.py_func(*args)
+        return found.item() if hasattr(found, "item") else found  # a compiled kernel gives Python's numbers
+
+    def _compiled(self) -> Callable[..., Any] | None:
+        """The kernel in the ahead-of-time extension, if there is one of these sources."""
+        extension = compiled_extension(self.module.rpartition(".")[0])
+        found: Callable[..., Any] | None = getattr(extension, self.symbol, None)
+        return found
 
     def resolve(self, mode: str | None = None) -> Callable[..., Any]:
         """The callable that ``mode`` ('auto', 'jit', 'python' or 'checked'; default: the process's) stands for."""
@@ -71,13 +95,8 @@ class Kernel:
             return self._checked(self.resolve("auto"))
         if mode == "python":
             return self.py_func
-        if mode == "auto":
-            compiled = compiled_extension(self.module.rpartition(".")[0])
-            if compiled is not None:
-                found: Callable[..., Any] | None = getattr(compiled, self.symbol, None)
-                if found is not None:
-                    return found
-        return self.jit(cache=True)
+        compiled = self._compiled() if mode == "auto" else None
+        return self.jit(cache=True) if compiled is None else compiled
 
     def _checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """``run`` after a check of every argument against the signature; raises TypeError."""
@@ -126,11 +145,14 @@ class Kernel:
         return linked
 
 
-def kernel(signature: str) -> Callable[[Callable[..., Any]], Kernel]:
-    """Declare the decorated function as a kernel of ``signature``; see the module's head for the notation."""
+def kernel(signature: str, *, small: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+    """Declare the decorated function as a kernel of ``signature``; see the module's head for the notation.
+
+    ``small``: where nothing is compiled ahead of time, the plain function serves the first calls with small inputs.
+    """
 
     def declare(py_func: Callable[..., Any]) -> Kernel:
-        made = Kernel(py_func, signature)
+        made = Kernel(py_func, signature, small)
         KERNELS[f"{made.module}.{made.name}"] = made
         return made
 

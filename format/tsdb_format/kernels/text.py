@@ -195,7 +195,7 @@ def locate_text(
     return 0
 
 
-@kernel("(u8[in], i64[in], i64[in], u8[out]) -> void")
+@kernel("(u8[in], i64[in], i64[in], u8[out]) -> void", small=True)
 def gather_bytes(data, place, size, out):
     """Copy ``size[i]`` bytes from ``place[i]``, end to end, into ``out``; neighbours are copied at once."""
     at = ZERO

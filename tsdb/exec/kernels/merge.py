@@ -5,7 +5,7 @@ from __future__ import annotations
 from tsdb_format.kernels.registry import kernel
 
 
-@kernel("(i64[in], i64[in], i64[out]) -> i64")
+@kernel("(i64[in], i64[in], i64[out]) -> i64", small=True)
 def group_starts(device, time, starts):  # type: ignore[no-untyped-def]
     """First index of every run of equal (device, time), then the length (``starts`` is one longer). Returns the number of runs."""
     count = 0
@@ -17,7 +17,7 @@ def group_starts(device, time, starts):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel("(i64[in], b1[in], i64[out], b1[out]) -> i64")
+@kernel("(i64[in], b1[in], i64[out], b1[out]) -> i64", small=True)
 def newest_valid(groups, valid, chosen, out_valid):  # type: ignore[no-untyped-def]
     """Per group of versions (oldest first) the index of the newest non-NULL one, or of the newest where all are NULL.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tsdb_format.kernels.registry import kernel
 
 
-@kernel("(i64[in], i64[in], i64[out]) -> void")
+@kernel("(i64[in], i64[in], i64[out]) -> void", small=True)
 def expand(starts, stops, positions):  # type: ignore[no-untyped-def]
     """Write every row of the ranges, in order; ``positions`` is as long as the ranges together."""
     at = 0
@@ -15,7 +15,7 @@ def expand(starts, stops, positions):  # type: ignore[no-untyped-def]
             at += 1
 
 
-@kernel("(i64[in], i64[out], i64[out]) -> i64")
+@kernel("(i64[in], i64[out], i64[out]) -> i64", small=True)
 def coalesce(positions, starts, stops):  # type: ignore[no-untyped-def]
     """Ranges of ascending, distinct ``positions``; outputs as long as they. Returns the number of ranges."""
     count = 0
@@ -30,7 +30,7 @@ def coalesce(positions, starts, stops):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel("(i64[in], i64[in], b1[in], i64[out], i64[out]) -> i64")
+@kernel("(i64[in], i64[in], b1[in], i64[out], i64[out]) -> i64", small=True)
 def select(starts, stops, mask, out_starts, out_stops):  # type: ignore[no-untyped-def]
     """Ranges of the rows whose ``mask`` (by row, ranges end to end) is set; outputs as long as the set bits. Returns how many."""
     count = 0
@@ -48,7 +48,7 @@ def select(starts, stops, mask, out_starts, out_stops):  # type: ignore[no-untyp
     return count
 
 
-@kernel("(i64[in], i64[in], i64, u8[in], i64[out], i64[out]) -> i64")
+@kernel("(i64[in], i64[in], i64, u8[in], i64[out], i64[out]) -> i64", small=True)
 def clip(starts, stops, rows_per_page, verdict, out_starts, out_stops):  # type: ignore[no-untyped-def]
     """The parts of the ranges in pages whose verdict is not 0; outputs as long as ranges + pages. Returns the number of ranges."""
     count = 0
@@ -68,7 +68,7 @@ def clip(starts, stops, rows_per_page, verdict, out_starts, out_stops):  # type:
     return count
 
 
-@kernel("(i64[in], i64[in], i64, i64[out], i64[out], i64[out]) -> i64")
+@kernel("(i64[in], i64[in], i64, i64[out], i64[out], i64[out]) -> i64", small=True)
 def split_by_page(starts, stops, rows_per_page, out_starts, out_stops, out_page):  # type: ignore[no-untyped-def]
     """The ranges cut at page boundaries, with the page of each piece; outputs as long as ranges + pages. Returns their number."""
     count = 0
@@ -85,7 +85,7 @@ def split_by_page(starts, stops, rows_per_page, out_starts, out_stops, out_page)
     return count
 
 
-@kernel("(i64[in], i64[in], i64[in], i32[out]) -> void")
+@kernel("(i64[in], i64[in], i64[in], i32[out]) -> void", small=True)
 def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-def]
     """The file device of every row of the ranges; ``row_start`` has one more entry than there are devices."""
     at = 0
@@ -109,7 +109,7 @@ def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-de
             row = end
 
 
-@kernel("(i64[in], i64[in], i64, i64[in], u8[out], u8[out]) -> i64")
+@kernel("(i64[in], i64[in], i64, i64[in], u8[out], u8[out]) -> i64", small=True)
 def touch(starts, stops, rows_per_page, page_bytes, column_seen, page_seen):  # type: ignore[no-untyped-def]
     """Mark the pages that the ranges lie in; returns the stored bytes of those this column had not touched before."""
     total = 0
@@ -124,7 +124,7 @@ def touch(starts, stops, rows_per_page, page_bytes, column_seen, page_seen):  # 
     return total
 
 
-@kernel("(i64[in], i64[in], i64[out], i64[out]) -> i64")
+@kernel("(i64[in], i64[in], i64[out], i64[out]) -> i64", small=True)
 def runs_of_devices(row_start, devices, starts, stops):  # type: ignore[no-untyped-def]
     """Row ranges of the ascending file ``devices``, neighbours joined; outputs as long as they. Returns the number of ranges."""
     count = 0

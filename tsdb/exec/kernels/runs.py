@@ -5,7 +5,7 @@ from __future__ import annotations
 from tsdb_format.kernels.registry import kernel
 
 
-@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], i64[in], i64[in], i64[out], i64[out]) -> i64")
+@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], i64[in], i64[in], i64[out], i64[out]) -> i64", small=True)
 def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limits, cursor, out):  # type: ignore[no-untyped-def]
     """The next runs of a best-first order that can hold a wanted row.
 
@@ -47,7 +47,7 @@ def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limit
     return count
 
 
-@kernel("(i64[out], i64[out], i64, i64[in], i64, i64) -> void")
+@kernel("(i64[out], i64[out], i64, i64[in], i64, i64) -> void", small=True)
 def narrow(starts, stops, rows_per_page, page_max, key, side_right):  # type: ignore[no-untyped-def]
     """Shrink each run [start, stop) so that the first row at or above ``key`` (above, with ``side_right``) is in it or at its stop.
 
@@ -71,7 +71,7 @@ def narrow(starts, stops, rows_per_page, page_max, key, side_right):  # type: ig
             stops[i] = (low + 1) * rows_per_page
 
 
-@kernel("(i64[in], i64[in], i64[in], i64[in], i64, i64[out]) -> void")
+@kernel("(i64[in], i64[in], i64[in], i64[in], i64, i64[out]) -> void", small=True)
 def search(times, starts, stops, keys, side_right, found):  # type: ignore[no-untyped-def]
     """Per run the first row with time ≥ its key (> with ``side_right``), or its stop; ``times`` are the runs' times end to end."""
     base = 0
@@ -89,7 +89,7 @@ def search(times, starts, stops, keys, side_right, found):  # type: ignore[no-un
         base += stops[i] - starts[i]
 
 
-@kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64")
+@kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64", small=True)
 def witnesses(order, min_time, max_time, device, device_mask, low, high, descending, wanted, numbers, times):  # type: ignore[no-untyped-def]
     """The first ``wanted`` devices of a best-first order whose best row surely is in [low, high], with that row's time."""
     count = 0
@@ -109,7 +109,7 @@ def witnesses(order, min_time, max_time, device, device_mask, low, high, descend
     return count
 
 
-@kernel("(i64[in], i64[in], i32[in], b1[in], i64, i64, i64[out], u8[out]) -> i64")
+@kernel("(i64[in], i64[in], i32[in], b1[in], i64, i64, i64[out], u8[out]) -> i64", small=True)
 def within(min_time, max_time, device, device_mask, low, high, out, partial):  # type: ignore[no-untyped-def]
     """Wanted file devices whose time range meets [low, high]; ``partial`` is 1 where it leaves it too. Returns how many."""
     count = 0
@@ -124,7 +124,7 @@ def within(min_time, max_time, device, device_mask, low, high, out, partial):  #
     return count
 
 
-@kernel("(i32[in], i64[in], i64[in], b1[out]) -> i64")
+@kernel("(i32[in], i64[in], i64[in], b1[out]) -> i64", small=True)
 def overlapping(device, min_time, max_time, dirty):  # type: ignore[no-untyped-def]
     """Mark the runs (sorted by device, then min time) that share an instant with another run of their device. Returns how many."""
     count = 0
