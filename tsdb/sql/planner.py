@@ -1,8 +1,4 @@
-"""From a query's text to its optimized plan.
-
-The plainest statements — columns of a table, comparisons, an order, a limit — are bound from their tokens. All others go through a
-syntax tree, whose parser costs a fresh process a tenth of a second and every new text a millisecond.
-"""
+"""From a query's text to its optimized plan. The parser, a tenth of a second of a fresh process, is loaded with the first query."""
 
 from __future__ import annotations
 
@@ -15,7 +11,6 @@ from tsdb.plan.node import Plan
 from tsdb.plan.optimizer import optimize
 from tsdb.settings import Settings
 from tsdb.sql.environment import Environment, Parameters, bind_parameters
-from tsdb.sql.plain import bind_plain
 from tsdb.sql.statement import Query
 
 if TYPE_CHECKING:
@@ -46,13 +41,6 @@ class Planner:
     def bind(self, parameters: Parameters, tables: Mapping[str, Table], settings: Settings, now_ns: int) -> BoundQuery:
         """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound."""
         values = bind_parameters(self.query.tokens, parameters)
-        if settings.enable_native_operators and self._binder is None:
-            environment = Environment(values, now_ns)
-            plain = bind_plain(self.query, tables, environment)
-            if plain is not None and plain.outputs is not None:
-                naive: Plan = plain.plan()
-                columns = tuple(name for name, _ in plain.outputs)
-                return BoundQuery(naive, optimize(naive, settings), columns, environment.used_now)
         if self._binder is None:
             from tsdb.sql.binder import TreeBinder
 
