@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tsdb_format import resource, statistics
 from tsdb_format.device import device_sections
 from tsdb_format.disk import NewFile
-from tsdb_format.encoding import PAGES_PER_CHUNK, EncodedChunk, encode_chunk
+from tsdb_format.encoding import PAGES_PER_CHUNK, EncodedChunk, check_rows_per_page, encode_chunk
 from tsdb_format.errors import InvalidInput
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_COLUMN, Column, Schema
@@ -92,8 +92,7 @@ def write_file(
 
 
 def _check_layout(rows_per_page: int, row_start: IntArray, device_number: NDArray[np.int32] | None) -> None:
-    if rows_per_page < 1 or (rows_per_page > 1024 and rows_per_page % 1024):
-        raise InvalidInput(f"rows_per_page must be 1 to 1,024 or a multiple of 1,024, not {rows_per_page:,}")
+    check_rows_per_page(rows_per_page)
     if len(row_start) < 2 or row_start[0] != 0 or not (row_start[1:] > row_start[:-1]).all():
         raise InvalidInput("a file needs at least one device, and every device at least one row")
     if row_start[-1] > ROWS_MAX:

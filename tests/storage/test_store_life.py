@@ -213,6 +213,7 @@ def test_impossible_schemas(columns: list[Any], says: str) -> None:
         {"mode": "x"},
         {"shards": 0},
         {"rows_per_page": 1500},
+        {"rows_per_page": 1 << 26},
         {"file_rows_max": 0},
         {"primary_key": ("a",)},
     ],

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from tsdb.quoting import quoted_name, quoted_text
+from tsdb_format.encoding import check_rows_per_page
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.types import TAG_KINDS, Role, parse_type
@@ -53,8 +54,7 @@ class TableOptions:
             raise InvalidInput(f"unknown mode {self.mode!r}; known: {', '.join(get_args(Mode))}")
         if self.shards < 1:
             raise InvalidInput(f"shards must be at least 1, not {self.shards}")
-        if self.rows_per_page < 1 or (self.rows_per_page > 1024 and self.rows_per_page % 1024):
-            raise InvalidInput(f"rows_per_page must be 1 to 1,024 or a multiple of 1,024, not {self.rows_per_page:,}")
+        check_rows_per_page(self.rows_per_page)
         if self.file_rows_max < 1:
             raise InvalidInput(f"file_rows_max must be at least 1, not {self.file_rows_max:,}")
         if bool(self.primary_key) != (self.mode == "versioned_kv"):

@@ -64,19 +64,20 @@ class Candidates:
         """Read the sort keys of rows that satisfy the predicate, leaving out what ``threshold`` excludes. Safe from any thread."""
         if rows.count == 0 or self.k == 0:
             return None
-        first = self._key(rows, 0)
+        key_class, key, text = key_of_rows(self._table, rows, self.keys[0])
         if threshold is not None:
-            keep = threshold.admits(first.get("class0"), first["key0"])
+            keep = threshold.admits(key_class, key)
         else:
-            keep = _best_by_first_key(first.get("class0"), first["key0"], self.k)
+            keep = _best_by_first_key(key_class, key, self.k)
         if not keep.all():
             rows = rows.select(keep)
             if rows.count == 0:
                 return None
-            first = {name: values[keep] for name, values in first.items()}
-        arrays = first
+            key_class, key = None if key_class is None else key_class[keep], key[keep]
+            text = None if text is None else text.take(keep)
+        arrays = _key_arrays(0, key_class, key, text)
         for index in range(1, len(self.keys)):
-            arrays.update(self._key(rows, index))
+            arrays.update(_key_arrays(index, *key_of_rows(self._table, rows, self.keys[index])))
         if self._with_time:
             arrays["time"] = rows.time()
         arrays["rank"] = self._table.devices.rank[rows.device()].astype(np.int64)
@@ -98,12 +99,6 @@ class Candidates:
         self._rows += rows.count
         if self._rows >= self.k + self.k // 4 or (self._rows >= self.k and self.filter.threshold is None):
             self._compact()
-
-    def _key(self, rows: RowSet, index: int) -> dict[str, NDArray[Any]]:
-        """The arrays of one sort key by name: class (only where some value is NULL), key, and the text itself for strings."""
-        found = key_of_rows(self._table, rows, self.keys[index])
-        parts = zip(("class", "key", "text"), found, strict=True)
-        return {f"{part}{index}": values for part, values in parts if values is not None}
 
     def _compact(self) -> None:
         """Keep the best ``k`` of what has arrived, in order; the last of them is the new threshold."""
@@ -173,8 +168,8 @@ class Candidates:
         )
 
 
-def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, NDArray[Any] | None]:
-    """One sort key of every row, best-first: class (None: no NULLs), key, and for strings the bytes (the key is a prefix)."""
+def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, Vector | None]:
+    """One sort key of every row, best-first: class (None: no NULLs), key, and the strings themselves where the key is a prefix."""
     column = row_column(table, key.column)
     if column.role in (Role.TAG, Role.ATTRIBUTE):
         return None, device_keys(table, key)[rows.device()], None
@@ -182,18 +177,11 @@ def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[Class
         values = rows.time()
         return None, ~values if key.descending else values, None
     vector = rows.read(key.column)
-    text = None
-    if vector.pool is None:
-        keys = ascending(vector.values)
-    else:
-        own = own_pool(vector)
-        keys = prefix_keys(own)
-        text = object_array(own.tolist())
+    text = None if vector.pool is None else vector
+    keys = ascending(vector.values) if text is None else prefix_keys(own_pool(text))
     keys = ~keys if key.descending else keys
     if vector.validity is None:
         return None, keys, text
-    if text is not None:
-        text[~vector.validity] = b""
     return np.where(vector.validity, VALUE, null_class(key)), np.where(vector.validity, keys, 0), text
 
 
@@ -205,11 +193,18 @@ def own_pool(vector: Vector) -> Pool:
     return take_strings(vector.pool, np.maximum(vector.values, 0))
 
 
-def object_array(strings: list[bytes]) -> NDArray[Any]:
-    """Byte strings as a 1-d object array."""
-    out = np.empty(len(strings), object)
-    out[:] = strings
-    return out
+def _key_arrays(index: int, key_class: ClassArray | None, key: IntArray, text: Vector | None) -> dict[str, NDArray[Any]]:
+    """One sort key's arrays by name: class (only where some value is NULL), key, and for strings their bytes as objects."""
+    arrays: dict[str, NDArray[Any]] = {f"key{index}": key}
+    if key_class is not None:
+        arrays[f"class{index}"] = key_class
+    if text is not None:
+        strings = np.empty(len(text), object)
+        strings[:] = own_pool(text).tolist()
+        if text.validity is not None:
+            strings[~text.validity] = b""
+        arrays[f"text{index}"] = strings
+    return arrays
 
 
 def _tie_of(table: TableSnapshot, keys: tuple[SortKey, ...]) -> Literal["rank", "time"] | None:

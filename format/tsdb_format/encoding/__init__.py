@@ -6,7 +6,14 @@ decoding them. The bytes are described in ``format/SPEC.md``.
 
 from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.chunk import EncodedChunk, encode_chunk
-from tsdb_format.encoding.page_set import COMPRESSION_NONE, COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet
+from tsdb_format.encoding.page_set import (
+    COMPRESSION_NONE,
+    COMPRESSION_ZSTD,
+    PAGES_PER_CHUNK,
+    Encoding,
+    PageSet,
+    check_rows_per_page,
+)
 from tsdb_format.encoding.read import read_pages
 from tsdb_format.encoding.search import search_sorted
 
@@ -17,6 +24,7 @@ __all__ = [
     "EncodedChunk",
     "Encoding",
     "PageSet",
+    "check_rows_per_page",
     "checksum",
     "encode_chunk",
     "read_pages",

@@ -8,14 +8,11 @@ import numpy as np
 
 from tsdb_format.encoding.checksum import EMPTY_CHECKSUM
 from tsdb_format.encoding.page_set import WordArray
-from tsdb_format.errors import InvalidInput
 from tsdb_format.types import Kind
 from tsdb_format.vector import ByteArray, IntArray, Vector
 
 #: Most words that a block of a page may take: packed residuals, patches, exceptions and their positions.
 _BLOCK_WORDS_MAX = 2_432
-#: So that every block of a page can be addressed by the 27 bits of its directory entry, however badly it packs.
-_PAGE_ROWS_MAX = 1 << 25
 
 
 @dataclass(slots=True)
@@ -60,8 +57,6 @@ def encode_chunk(vector: Vector, rows_per_page: int) -> EncodedChunk:
 
     The encoding is chosen by the size that a sample of blocks takes in each, weighed with how fast it decodes.
     """
-    if rows_per_page > _PAGE_ROWS_MAX:
-        raise InvalidInput(f"a page has at most {_PAGE_ROWS_MAX:,} rows, not {rows_per_page:,}")
     if vector.type.kind in (Kind.STRING, Kind.BLOB):
         from tsdb_format.encoding.text import encode_text
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb_format.errors import Corruption, UnsupportedFormat
+from tsdb_format.errors import Corruption, InvalidInput, UnsupportedFormat
 from tsdb_format.kernels import page, read
 from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import ByteArray, IntArray, Pool
@@ -19,6 +19,8 @@ WordArray = NDArray[np.uint64]
 PAGES_PER_CHUNK = 64
 #: Rows per block: the unit of bit-packing and of random access inside a page.
 BLOCK_ROWS = 1024
+#: So that every block of a page can be addressed by the 27 bits of its directory entry, however badly it packs.
+PAGE_ROWS_MAX = 1 << 25
 COMPRESSION_NONE = 0
 COMPRESSION_ZSTD = 1
 
@@ -44,6 +46,12 @@ _TROUBLE = {
     page.BAD_CHECKSUM: "page checksum does not match",
     page.MALFORMED: "page body is malformed",
 }
+
+
+def check_rows_per_page(rows: int) -> None:
+    """Refuse, with InvalidInput, pages that end inside a block or are too large."""
+    if rows < 1 or (rows > BLOCK_ROWS and rows % BLOCK_ROWS) or rows > PAGE_ROWS_MAX:
+        raise InvalidInput(f"rows_per_page must be 1 to 1,024 or a multiple of 1,024 up to {PAGE_ROWS_MAX:,}, not {rows:,}")
 
 
 def kernel_kind(kind: Kind) -> int:
