@@ -285,6 +285,7 @@ def _compare_single(column: Column, op: str, value: float) -> Predicate:
         return Compare(column.name, op, value)
     if op in ("=", "!="):
         return never(column) if op == "=" else always(column)
-    below = near if float(near) < value else np.nextafter(near, np.float32(-np.inf))
-    above = near if float(near) > value else np.nextafter(near, np.float32(np.inf))
+    with np.errstate(over="ignore"):
+        below = near if float(near) < value else np.nextafter(near, np.float32(-np.inf))
+        above = near if float(near) > value else np.nextafter(near, np.float32(np.inf))
     return Compare(column.name, "<=", float(below)) if op in ("<", "<=") else Compare(column.name, ">=", float(above))
