@@ -373,3 +373,11 @@ def test_a_pipe_is_refused_and_not_waited_for(case: Case, tmp_path: Path) -> Non
     for path in (tmp_path / "pipe.csv", Path("/dev/null")):
         with pytest.raises(InvalidInput, match="is a pipe or a device"):
             ingest(case.store, "t", path)
+
+
+def test_a_column_without_a_name_is_left_out_aloud(case: Case) -> None:
+    report = case.ingest("time,host,,s,\n2026-01-01,a,lost,x,\n")
+    assert (report.inserted, report.rejected) == (1, 0)
+    assert [note for note in report.notes if "left out" in note] == [
+        "columns that table 't' does not have were left out: the unnamed column 3"
+    ]

@@ -120,7 +120,11 @@ def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan |
         cells = [row[index] for row in layout.sample if index < len(row)]
         reading, numbers = options.reading(column.name, cells) if column.type.is_time else (TimeReading(), True)
         plans.append(ColumnPlan(index, layout.names[index], column, reading, numbers))
-    ignored = tuple(name for index, name in enumerate(layout.names) if index not in matched and name)
+    last = layout.width - 1  # an unnamed last column is what a trailing delimiter makes
+    left_out = (index for index in range(layout.width) if index not in matched)
+    ignored = tuple(
+        layout.names[index] or f"the unnamed column {index + 1}" for index in left_out if layout.names[index] or index < last
+    )
     return FilePlan(source, layout, tuple(plans), ignored)
 
 
