@@ -51,7 +51,7 @@ def write_result(result: Result, form: str, path: Path | None) -> int:
             count = table.write_table(result.columns, result.types, result, stream, rows_max)
             if rows_max is not None and count > rows_max:
                 stream.flush()
-                terminal.note(f"… {count - rows_max:,} more rows; -o FILE or a pipe gets all of them")
+                terminal.note(f"… {count - rows_max:,} more rows; tsdb query -o FILE, or a pipe, gets all of them")
             return count
         return _TEXT_WRITERS[form](result.columns, result, stream)
 

@@ -40,7 +40,7 @@ def write_charts(names: Sequence[str], rows: Sequence[Sequence[Any]], stream: Te
     axis = kinds.index("time") if "time" in kinds else None
     charts = [i for i, kind in enumerate(kinds) if kind == "number"]
     if not charts or not rows:
-        stream.write("nothing to draw: the result has no numeric column\n")
+        stream.write(f"nothing to draw: the result has no {'numeric column' if rows else 'rows'}\n")
         return
     labels = [i for i, kind in enumerate(kinds) if kind == "text"]
     for column in charts[:CHARTS_MAX]:

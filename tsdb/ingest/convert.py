@@ -48,7 +48,8 @@ def reason(status: int, column: Column, value: Any = None) -> str:
     """Why a value was refused, for people."""
     shown = _shown(value)
     kind = column.type
-    what = "a time" if kind.is_time else "a date" if kind.kind is Kind.DATE else f"a {kind}"
+    article = "an" if kind.kind in (Kind.INT32, Kind.INT64) else "a"
+    what = "a time" if kind.is_time else "a date" if kind.kind is Kind.DATE else f"{article} {kind}"
     texts = {
         BLANK: "there is no time",
         MALFORMED: f"{shown}is not {what}",

@@ -191,7 +191,7 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
             return found
     if moments:
         return moments[0]
-    raise InvalidInput(f"none of the columns is recognisably the time: {names}; say which one it is")
+    raise InvalidInput(f"none of the columns is recognisably the time: {names}; time=… (--time) says which one it is")
 
 
 def _time_type(guess: _Guess) -> str:

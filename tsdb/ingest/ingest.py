@@ -158,7 +158,8 @@ def _target(
     for tag in (*tags, *sources[0].path_tags):
         column = table.schema.by_name.get(tag)
         if column is None or column.role is Role.TIME or (tag in tags and column.role is not Role.TAG):
-            raise InvalidInput(f"table {table.name!r} has no tag {tag!r}; its tags: {', '.join(c.name for c in table.schema.tags)}")
+            tags_text = ", ".join(c.name for c in table.schema.tags) or "none"
+            raise InvalidInput(f"table {table.name!r} has no tag {tag!r}; its tags: {tags_text}")
     return table, False
 
 

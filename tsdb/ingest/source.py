@@ -214,7 +214,7 @@ def resume_point(source: Source, known: SourceEntry | None, *, append: bool, aga
     same = (known.bytes, known.modified_ns) == (source.bytes, source.modified_ns)
     if same and fingerprint(source.path, source.bytes) == (known.head, known.tail):
         if known.finished:
-            return None, f"{source.path}: already ingested ({known.rows:,} rows) and unchanged; ask for it again to read it anew"
+            return None, f"{source.path}: already ingested ({known.rows:,} rows) and unchanged; again=True (--again) reads it anew"
         return reached, f"{source.path}: resumed after {known.rows:,} rows"
     if not append:
         return Position(), f"{source.path}: changed since it was ingested; read anew"
@@ -222,7 +222,7 @@ def resume_point(source: Source, known: SourceEntry | None, *, append: bool, aga
         return reached, f"{source.path}: grew; continued after {known.rows:,} rows"
     raise InvalidInput(
         f"{source.path} changed since it was ingested, other than by growing, and its table keeps every row: "
-        "ask for it again to append all of it"
+        "again=True (--again) appends all of it"
     )
 
 

@@ -25,6 +25,8 @@ _QUERY_WORDS = frozenset(
     {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "SUMMARIZE"}
 )
 _OTHER_WORDS = frozenset({"INSERT", "CREATE", "DROP", "SHOW", "DESCRIBE", "SET", "RESET", "EXPLAIN"})
+# Statements of SQL that there are none of here, and whoever writes one has not mistyped another.
+_ABSENT_WORDS = frozenset({"ALTER", "ATTACH", "COPY", "DELETE", "MERGE", "TRUNCATE", "UPDATE"})
 
 
 def read_statement(text: str) -> Statement:
@@ -61,6 +63,8 @@ def _read(text: str, tokens: list[Token]) -> Statement:
         _refuse_writing(text, tokens)
         return _read_query(text, tokens)
     found = text[tokens[0].start : tokens[0].end]
+    if word in _ABSENT_WORDS:
+        raise InvalidInput(f"unknown statement {found!r}: tsdb has no {word}")
     close = nearest(word, _QUERY_WORDS | _OTHER_WORDS) if word else None
     raise InvalidInput(f"unknown statement {found!r}" + (f"; did you mean {close}?" if close and close != word else ""))
 
