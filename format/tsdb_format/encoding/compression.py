@@ -9,7 +9,8 @@ import numpy as np
 
 from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.chunk import EncodedChunk
-from tsdb_format.encoding.page_set import COMPRESSION_NONE, COMPRESSION_ZSTD, PageSet, Source
+from tsdb_format.encoding.kept import KEPT
+from tsdb_format.encoding.page_set import COMPRESSION_NONE, COMPRESSION_ZSTD, EXPANDED_SLOT, PageSet, Source
 from tsdb_format.errors import Corruption, UnsupportedFormat
 from tsdb_format.kernels.page import SCRATCH, check_page
 from tsdb_format.vector import ByteArray, IntArray
@@ -20,7 +21,7 @@ _RATIO_MAX = 65_536
 _HEADER_BYTES = 16
 #: Smaller pages are not worth a decompressor's start.
 _COMPRESSED_FROM_BYTES = 512
-#: Decompressed pages of up to so many bytes in total stay with the handle, so that row-wise readers do not repeat the work.
+#: Decompressed pages of up to so many bytes in total stay with the handle for a while: readers row by row do not repeat the work.
 _KEPT_BYTES = 4 << 20
 
 
@@ -112,4 +113,5 @@ def expand(pages: PageSet, starts: IntArray, stops: IntArray) -> Source:
     result = source._replace(words=joined, page_offset=offsets, page_bytes=sizes, verified=np.ones(pages.page_count, np.uint8))
     if at <= _KEPT_BYTES:
         pages.expanded = key, result
+        KEPT.note(pages, EXPANDED_SLOT, at + offsets.nbytes + sizes.nbytes)
     return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.encoding.checksum import checksum
+from tsdb_format.encoding.kept import KEPT
 from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, PageSet
 from tsdb_format.errors import Corruption
 from tsdb_format.kernels.page import SCRATCH, check_page
@@ -38,10 +39,11 @@ def write_dictionary(pool: Pool) -> tuple[bytes, int]:
 
 
 def read_dictionary(pages: PageSet, chunk: int) -> Pool:
-    """The dictionary of a chunk; read once per handle."""
+    """The dictionary of a chunk; kept with the handle for a while."""
     pool = pages.pools.get(chunk)
     if pool is None:
         pool = pages.pools[chunk] = _load(pages, chunk)
+        KEPT.note(pages, chunk, pool.offsets.nbytes + pool.data.nbytes)
     return pool
 
 

@@ -78,7 +78,11 @@ class Source(NamedTuple):
     rows_per_page: int
 
 
-@dataclass(slots=True)
+#: Slots of what a page set keeps: decompressed pages, the joined dictionaries; that of a chunk's dictionary is its number.
+EXPANDED_SLOT, JOINED_SLOT = -1, -2
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class PageSet:
     """A column's pages inside one file. Arrays may be views of a memory map; ``verified`` and the caches belong to this handle.
 
@@ -113,6 +117,15 @@ class PageSet:
     def page_count(self) -> int:
         """Number of pages."""
         return len(self.page_offset)
+
+    def let_go(self, slot: int) -> None:
+        """Forget what was kept between reads in one of the slots; readers that have it go on with it."""
+        if slot == EXPANDED_SLOT:
+            self.expanded = None
+        elif slot == JOINED_SLOT:
+            self.joined_pool = None
+        else:
+            self.pools.pop(slot, None)
 
     def prepare(self) -> Source:
         """Check the arrays once and keep them in the kernels' form."""

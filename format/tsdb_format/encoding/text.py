@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from tsdb_format.encoding.chunk import EncodedChunk, room
 from tsdb_format.encoding.compression import compress_pages, expand
 from tsdb_format.encoding.dictionary import read_dictionary, write_dictionary
+from tsdb_format.encoding.kept import KEPT
 from tsdb_format.encoding.number import Choice, Numbers, choose, write_numbers
-from tsdb_format.encoding.page_set import PAGES_PER_CHUNK, Encoding, PageSet, WordArray
+from tsdb_format.encoding.page_set import JOINED_SLOT, PAGES_PER_CHUNK, Encoding, PageSet, WordArray
 from tsdb_format.encoding.read import read_numbers
 from tsdb_format.errors import Corruption, InvalidInput
 from tsdb_format.kernels import text as kernels
@@ -129,6 +130,7 @@ def _read_codes(pages: PageSet, starts: IntArray, stops: IntArray, touched: IntA
     joined = pages.joined_pool  # other threads may replace it meanwhile
     if joined is None or joined[0] != key:
         pages.joined_pool = joined = key, *concat_pools(pools)
+        KEPT.note(pages, JOINED_SLOT, joined[1].offsets.nbytes + joined[1].data.nbytes)
     _, pool, shifts = joined
     edges = _positions(starts, stops, (touched + 1) * pages.rows_per_page * PAGES_PER_CHUNK)
     first = 0
