@@ -8,6 +8,7 @@ Everything happens in a temporary folder that is removed afterwards. ``--markdow
 from __future__ import annotations
 
 import math
+import os
 import signal
 import statistics
 import sys
@@ -46,6 +47,7 @@ def main(names: Sequence[str], rows: int, aligned: bool, directory: Path | None,
     """Compare tsdb with DuckDB."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a killed comparison removes its gigabytes too
     tables: list[Table] = []
+    load = os.getloadavg()[0]
     flat = Table("Newest 10, whatever is stored", ("fleet", "rows", "devices", "ms", "pages", "pages read", "bytes read"))
     for name in names:
         letter, _, variant = name.partition("-")
@@ -54,11 +56,10 @@ def main(names: Sequence[str], rows: int, aligned: bool, directory: Path | None,
             for table in compare(fleet, letter.upper(), Path(folder), only, flat):
                 print(table.as_text(), flush=True)
                 tables.append(table)
+        if markdown is not None:  # after each fleet: what was measured is kept, whatever happens to the next one
+            markdown.parent.mkdir(parents=True, exist_ok=True)
+            markdown.write_text(_document([flat, *tables], load), encoding="utf-8")
     print(flat.as_text())
-    tables.insert(0, flat)
-    if markdown is not None:
-        markdown.parent.mkdir(parents=True, exist_ok=True)
-        markdown.write_text(_document(tables), encoding="utf-8")
 
 
 def compare(fleet: Fleet, name: str, folder: Path, only: str, flat: Table) -> list[Table]:
@@ -172,14 +173,15 @@ def _start_up_table(label: str, folder: Path) -> Table:
     return table
 
 
-def _document(tables: Sequence[Table]) -> str:
+def _document(tables: Sequence[Table], load: float) -> str:
     head = f"""\
 # Benchmarks
 
 Made by `make peers` on {machine_text()}.
 Milliseconds are medians of interleaved runs in one warm process; every answer was compared with every other store's first.
 The ratio says how many times faster tsdb is than the faster of DuckDB's two native tables. Figures within 1.4× of each other
-are equal on a machine that does other things too.
+are equal on a machine that does other things too. Its load was {load:.1f} when this began: above 1, times are longer than they need
+be, and ratios rougher.
 """
     return head + "".join(f"\n{table.as_markdown()}" for table in tables)
 
