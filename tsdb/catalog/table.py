@@ -131,7 +131,7 @@ def create_table_text(table: Table) -> str:
     lines = [f"    {_quoted(c.name):<{width}} {c.type!s:<{kinds}} {c.role.name}" for c in table.schema]
     options = table.to_json()["options"]
     text = f"CREATE TABLE {_quoted(table.name)} (\n" + ",\n".join(lines) + "\n)"
-    shown = {name: value for name, value in options.items() if name in ("mode", "rows_per_page", "file_rows_max")}
+    shown = {name: value for name, value in options.items() if name in ("shards", "mode", "rows_per_page", "file_rows_max")}
     if table.options.ttl_ns is not None:
         shown["ttl"] = f"{table.options.ttl_ns} ns"
     if table.options.partition_ns is not None:

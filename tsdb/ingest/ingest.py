@@ -18,6 +18,7 @@ from tsdb.catalog.table import Table, create_table_text
 from tsdb.ingest.block import Block, TextPools
 from tsdb.ingest.chunk import Ahead, Chunk, ChunkBuilder
 from tsdb.ingest.csv_block import read_csv_blocks
+from tsdb.ingest.csv_text import PIECE_BYTES
 from tsdb.ingest.file_plan import FilePlan, TimeOptions, plan_csv, plan_parquet
 from tsdb.ingest.infer import infer_schema, table_name
 from tsdb.ingest.parquet_block import BATCH_ROWS, read_parquet_blocks
@@ -34,6 +35,8 @@ READER_SHARE = 4
 COPIES = 3.5
 #: The least that files are read with.
 READER_BYTES_MIN = 128 * 2**20
+#: What a piece of CSV takes while it is converted: its text and room to unescape, the places of its cells, and their values.
+PIECE_COST = 8 * PIECE_BYTES
 #: The least that a commit gathers, however little memory there is: files of fewer rows are not worth their name.
 CHUNK_BYTES_MIN = 2**20
 #: Files that are skipped by name; of more only the number is told.
@@ -115,11 +118,11 @@ def ingest(
 
 
 class _Reader:
-    """DuckDB, for Parquet: started only when it is first needed."""
+    """What files are read with: threads for CSV, as many as memory allows, and DuckDB for Parquet, started when first needed."""
 
     def __init__(self, threads: int, limit: int) -> None:
-        self.threads = max(1, threads)
-        self._config = {"threads": self.threads, "memory_limit": f"{_reader_bytes(limit)}B"}
+        self._config = {"threads": max(1, threads), "memory_limit": f"{_reader_bytes(limit)}B"}
+        self.csv_threads = max(1, min(threads, _reader_bytes(limit) // PIECE_COST))
         self._connection: Any = None
 
     def connection(self) -> Any:
@@ -250,7 +253,7 @@ class _Job:
 
     def _blocks(self, plan: FilePlan, pools: TextPools, start: Position) -> Iterator[Block]:
         if plan.layout is not None:
-            return read_csv_blocks(plan, pools, start, self.reader.threads)
+            return read_csv_blocks(plan, pools, start, self.reader.csv_threads)
         return read_parquet_blocks(self.reader.connection(), plan, pools, start)
 
     def _read(self, plan: FilePlan, builder: ChunkBuilder, start: Position, rejected: int) -> Iterator[Chunk]:
