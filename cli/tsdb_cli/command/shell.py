@@ -85,6 +85,9 @@ class Session:
                 waiting = ""
                 sys.stdout.write("\n")
                 continue
+            plain = line.strip().rstrip(";").rstrip()
+            if not waiting and plain.lower() in ("exit", "quit", "help"):
+                line = "." + plain.lower()
             if not waiting and line.strip().startswith("."):
                 if line.strip() in (".quit", ".exit"):
                     return
