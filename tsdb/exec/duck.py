@@ -186,7 +186,6 @@ class DuckRun:
         if not self._started or self._parted:
             for _ in self.reader():
                 pass
-            self._streams.pop().close()
         for original, stand_in in self._stand_ins:
             found = self.context.stats.of(stand_in)
             if found is not None:
@@ -237,25 +236,30 @@ class DuckRun:
     def reader(self) -> Any:
         """The rows as a stream of record batches."""
         self._start()
+        self._parted = True
         connection = self._connect()
         self._streams.append(connection)
         relation = self._guarded(lambda: self._relate(connection))
         made = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
         running = self._guarded(lambda: made(BATCH_ROWS))
-        return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running))
+        return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running, connection))
 
-    def _guarded_batches(self, running: Any) -> Iterator[Any]:
+    def _guarded_batches(self, running: Any, connection: Any) -> Iterator[Any]:
         """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again."""
         while True:
             try:
                 batch = running.read_next_batch()
             except StopIteration:
-                return
+                break
             except (pa.ArrowException, duckdb.Error, OSError) as error:
                 if self.failure is not None:
                     raise self.failure from None
                 raise self._translated(error) from error
             yield batch
+        self._parted = False
+        if connection in self._streams:
+            self._streams.remove(connection)
+        connection.close()
 
     def rows(self, count: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows as Python values, ``count`` at a time, streaming."""
@@ -295,8 +299,8 @@ def translate(error: Exception, tables: Mapping[str, str]) -> Error:
     """An error of DuckDB's as one of our kinds, with the first line of its message; ``tables`` by the names of inputs."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else type(error).__name__
-    for name, table in tables.items():
-        message = message.replace(name, table)
+    for name in sorted(tables, key=len, reverse=True):
+        message = message.replace(name, tables[name])
     missing = ('Referenced column "', 'Referenced table "', "does not have a column named")
     if isinstance(error, duckdb.CatalogException) or any(words in message for words in missing):
         more = next((line.strip() for line in lines[1:] if line.startswith(("Candidate bindings", "Did you mean"))), "")
