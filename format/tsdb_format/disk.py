@@ -10,6 +10,7 @@ import errno
 import mmap
 import os
 import resource
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -71,13 +72,14 @@ def sync_directory(path: str) -> None:
 
 
 class NewFile:
-    """A file being written: ``write`` in order, then ``commit``; leaving the block without a commit removes it."""
+    """A file being written: ``write`` in order, then ``commit``; leaving the block without its name removes it."""
 
-    __slots__ = ("_handle", "path", "position")
+    __slots__ = ("_handle", "_named", "path", "position")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.position = 0
+        self._named = False
         self._handle = os.open(path + PENDING_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
 
     def write(self, data: bytes | bytearray | memoryview | NDArray[np.generic]) -> None:
@@ -95,9 +97,9 @@ class NewFile:
         """Give the file its name. With ``sync`` its bytes survive a crash from then on; with ``sync_name`` too, its name."""
         if sync:
             os.fsync(self._handle)
-        os.close(self._handle)
-        self._handle = -1
+        self._close()
         os.rename(self.path + PENDING_SUFFIX, self.path)
+        self._named = True
         if sync and sync_name:
             sync_directory(str(Path(self.path).parent))
 
@@ -105,7 +107,12 @@ class NewFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-            os.unlink(self.path + PENDING_SUFFIX)
+        self._close()
+        if not self._named:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path + PENDING_SUFFIX)
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)

@@ -254,3 +254,10 @@ def test_a_durable_file_is_synced_before_it_has_its_name_and_its_directory_after
 
 def test_every_type_is_tried() -> None:
     assert len(FIELD_TYPES) == 13
+
+
+def test_a_name_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.tsf").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        random_case(1).write(tmp_path / "a.tsf")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.res", "a.tsf"]
