@@ -319,3 +319,27 @@ def test_what_the_system_refuses_is_an_error_of_ours(db: tsdb.Database, tmp_path
     manifest.mkdir()
     with pytest.raises(tsdb.Error, match=manifest.name):
         tsdb.open(db.path, mode="r")
+
+
+_ENDLESS = """
+import signal, sys, threading, time
+import tsdb
+
+def interrupt():
+    time.sleep(1)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+with tsdb.open(sys.argv[1]) as db:
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        list(db.sql("SELECT sum(sqrt(range)) FROM range(1000000000000)").batches())
+    except KeyboardInterrupt:
+        print("interrupted", db.sql("SELECT 7").fetchall())
+"""
+
+
+def test_an_interrupt_stops_a_long_query(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _ENDLESS, str(tmp_path / "a.db")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.stdout.split("\n")[0] == "interrupted [(7,)]", done.stderr

@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -24,6 +25,7 @@ from tsdb.plan.node import DuckQuery, Plan, Project, TableScan, children
 from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.schema import output_schema
 from tsdb_format.errors import Error, InvalidInput, NotFound
+from tsdb_format.parallel import pool
 from tsdb_format.types import ColumnType, parse_type
 
 if TYPE_CHECKING:
@@ -241,14 +243,14 @@ class DuckRun:
         self._streams.append(connection)
         relation = self._guarded(lambda: self._relate(connection))
         made = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-        running = self._guarded(lambda: made(BATCH_ROWS))
+        running = self._guarded(lambda: _interruptible(lambda: made(BATCH_ROWS), connection))
         return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running, connection))
 
     def _guarded_batches(self, running: Any, connection: Any) -> Iterator[Any]:
         """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again."""
         while True:
             try:
-                batch = running.read_next_batch()
+                batch = _interruptible(running.read_next_batch, connection)
             except StopIteration:
                 break
             except (pa.ArrowException, duckdb.Error, OSError) as error:
@@ -287,6 +289,19 @@ class DuckRun:
         """Give the connections back."""
         for connection in (self.cursor, *self._streams):
             connection.close()
+
+
+def _interruptible(act: Callable[[], Any], connection: Any) -> Any:
+    """Run ``act`` so that Ctrl-C stops it: streams look at no signals, so another thread runs it while this one can be woken."""
+    if threading.current_thread() is not threading.main_thread():
+        return act()
+    running = pool(1).submit(act)
+    try:
+        return running.result()
+    except KeyboardInterrupt:
+        connection.interrupt()
+        wait([running])
+        raise
 
 
 def _scanned(plan: Plan) -> str:
