@@ -74,7 +74,17 @@ def compress_pages(chunk: EncodedChunk, share_max: float) -> None:
     chunk.data = np.frombuffer(b"".join(bodies), np.uint8)
 
 
-def expand(pages: PageSet, starts: IntArray, stops: IntArray) -> Source:
+def open_ranges(pages: PageSet, starts: IntArray, stops: IntArray) -> tuple[Source, IntArray, IntArray]:
+    """A source that holds the pages of the given ranges ready to decode, and the ranges as kernels take them."""
+    source = pages.source or pages.prepare()
+    starts = np.ascontiguousarray(starts, np.int64)
+    stops = np.ascontiguousarray(stops, np.int64)
+    if len(starts) and (int(starts[0]) < 0 or int(stops[-1]) > pages.row_count):
+        raise IndexError(f"rows outside the column's {pages.row_count:,}")
+    return _expand(pages, starts, stops) if pages.has_compression else source, starts, stops
+
+
+def _expand(pages: PageSet, starts: IntArray, stops: IntArray) -> Source:
     """A source in which the pages of the given ranges are decompressed, and no others are present."""
     source = pages.source or pages.prepare()
     edges = np.zeros(pages.page_count + 1, np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb_format.encoding.chunk import EncodedChunk
-from tsdb_format.encoding.compression import compress_pages, expand, pack_frame
+from tsdb_format.encoding.compression import compress_pages, open_ranges, pack_frame
 from tsdb_format.encoding.page_set import Encoding, PageSet
 from tsdb_format.kernels.dense import encode_dense, read_dense
 from tsdb_format.vector import IntArray, Vector
@@ -38,13 +38,7 @@ def encode_vectors(vector: Vector, rows_per_page: int) -> EncodedChunk:
 
 def read_vectors(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
     """Rows of a VECTOR column as a float32 matrix."""
-    source = pages.source or pages.prepare()
-    starts = np.ascontiguousarray(starts, np.int64)
-    stops = np.ascontiguousarray(stops, np.int64)
-    if len(starts) and (int(starts[0]) < 0 or int(stops[-1]) > pages.row_count):
-        raise IndexError(f"rows outside the column's {pages.row_count:,}")
-    if pages.has_compression:
-        source = expand(pages, starts, stops)
+    source, starts, stops = open_ranges(pages, starts, stops)
     rows, width = int(stops.sum() - starts.sum()), pages.type.width
     out = np.empty(rows * width, np.uint32)
     validity = np.empty(rows, np.bool_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.encoding.compression import expand
+from tsdb_format.encoding.compression import open_ranges
 from tsdb_format.encoding.page_set import PageSet, Source, WordArray, item_bytes, kernel_kind
 from tsdb_format.kernels.rare import fill_rare
 from tsdb_format.kernels.read import read_words
@@ -42,11 +42,7 @@ def read_pages(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
 
 def read_numbers(pages: PageSet, starts: IntArray, stops: IntArray) -> tuple[WordArray, BoolArray | None]:
     """Values of the ranges' rows as 8-byte words, and their validity (None: no NULL)."""
-    source = pages.source or pages.prepare()
-    starts = np.ascontiguousarray(starts, np.int64)
-    stops = np.ascontiguousarray(stops, np.int64)
-    if pages.has_compression:
-        source = expand(pages, starts, stops)
+    source, starts, stops = open_ranges(pages, starts, stops)
     rows = int(stops.sum() - starts.sum())
     if pages.has_nulls:
         out, validity = np.zeros(rows, np.uint64), np.zeros(rows, np.bool_)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format.encoding.chunk import EncodedChunk, room
-from tsdb_format.encoding.compression import compress_pages, expand
+from tsdb_format.encoding.compression import compress_pages, open_ranges
 from tsdb_format.encoding.dictionary import read_dictionary, write_dictionary
 from tsdb_format.encoding.kept import KEPT
 from tsdb_format.encoding.number import Choice, Numbers, choose, write_numbers
@@ -157,13 +157,7 @@ def _positions(starts: IntArray, stops: IntArray, rows: IntArray) -> IntArray:
 
 
 def _read_plain(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
-    source = pages.source or pages.prepare()
-    starts = np.ascontiguousarray(starts, np.int64)
-    stops = np.ascontiguousarray(stops, np.int64)
-    if len(starts) and (int(starts[0]) < 0 or int(stops[-1]) > pages.row_count):
-        raise IndexError(f"rows outside the column's {pages.row_count:,}")
-    if pages.has_compression:
-        source = expand(pages, starts, stops)
+    source, starts, stops = open_ranges(pages, starts, stops)
     rows = int(stops.sum() - starts.sum())
     ends = np.empty(min(pages.rows_per_page, pages.row_count), np.uint64)
     place, size = np.empty((2, rows), np.int64)
