@@ -35,6 +35,9 @@ def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limit
                 at = order.shape[0]
                 break
             if run_tie.shape[0] > 0 and key == threshold and run_tie[i] > tie:
+                if run_key.shape[0] > 0 or low <= (max_time[i] if descending != 0 else min_time[i]) <= high:
+                    at = order.shape[0]  # runs of equal keys come by tie; only keys that the bounds made equal do not
+                    break
                 at += 1
                 continue
         if count >= wanted or (count >= least and key > stop_key):
