@@ -1,14 +1,13 @@
 """The devices of a table: every distinct tuple of tags, numbered in order of first appearance.
 
 On query paths a device is its number. The table-wide numbers are dense int32 and never change; ``rank`` gives each device's
-position in tag order. Tags by number, ranks and attributes are arrays in one memory-mapped file per version, shared by all
-snapshots that saw it.
+position in tag order. Tags by number, ranks and attributes are arrays, from one memory-mapped file per version or worked out when
+they are first asked for: a write that brings a new device costs no sorting of all devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,9 @@ from tsdb_format.types import Role
 from tsdb_format.vector import Pool, Vector, concat, null_vector
 
 Int32Array = NDArray[np.int32]
+Ranks = tuple[Int32Array, Int32Array]
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
 class DeviceTable:
     """Devices 0..count-1 of one table version.
 
@@ -31,19 +30,57 @@ class DeviceTable:
     strings bytewise, NULL last) and ``by_rank`` its inverse. Never changed once made.
     """
 
-    schema: Schema
-    count: int
-    tags: dict[str, Vector]
-    rank: Int32Array
-    by_rank: Int32Array
-    attributes: dict[str, Vector] = field(default_factory=dict)
-    _index: DeviceIndex | None = None
+    __slots__ = ("__weakref__", "_attributes", "_index", "_ranks", "_tags", "count", "schema")
+
+    def __init__(
+        self, schema: Schema, count: int, tags: dict[str, Vector] | None, ranks: Ranks | None,
+        attributes: dict[str, Vector] | None = None, index: DeviceIndex | None = None,
+    ) -> None:  # fmt: skip
+        """``tags`` None: the index knows them. ``attributes`` may be shorter than ``count``: later devices have none."""
+        self.schema = schema
+        self.count = count
+        self._tags = tags
+        self._ranks = ranks
+        self._attributes = attributes or {}
+        self._index = index
 
     @classmethod
     def empty(cls, schema: Schema) -> DeviceTable:
         """The table before its first device."""
         none = np.empty(0, np.int32)
-        return cls(schema, 0, {column.name: null_vector(column.type, 0) for column in schema.tags}, none, none)
+        return cls(schema, 0, {column.name: null_vector(column.type, 0) for column in schema.tags}, (none, none))
+
+    @property
+    def tags(self) -> dict[str, Vector]:
+        """Each tag's value per device."""
+        if self._tags is None:
+            assert self._index is not None
+            self._tags = self._index.vectors(self.count)
+        return self._tags
+
+    @property
+    def attributes(self) -> dict[str, Vector]:
+        """Each attribute's value per device, for the attributes that were ever set."""
+        for name, vector in self._attributes.items():
+            if len(vector) != self.count:
+                self._attributes = {**self._attributes, name: _extended(vector, self.count)}
+        return self._attributes
+
+    @property
+    def rank(self) -> Int32Array:
+        """Each device's position in tag order."""
+        return self._ranked()[0]
+
+    @property
+    def by_rank(self) -> Int32Array:
+        """The devices in tag order."""
+        return self._ranked()[1]
+
+    def _ranked(self) -> Ranks:
+        if self._ranks is None:
+            tags = self.tags
+            self._ranks = tag_ranks([tags[column.name] for column in self.schema.tags], self.count)
+        return self._ranks
 
     def resolve(self, tags: Mapping[str, Vector], row_count: int) -> tuple[Int32Array, DeviceTable]:
         """The device number of each row, and the table with the unknown devices added (itself where there are none).
@@ -58,11 +95,7 @@ class DeviceTable:
             numbers = index.numbers(tags, row_count, add=True)
             if index.count == self.count:
                 return numbers, self
-            vectors = index.vectors()
-            count = index.count
-        rank, by_rank = tag_ranks([vectors[column.name] for column in self.schema.tags], count)
-        attributes = {name: _extended(vector, count) for name, vector in self.attributes.items()}
-        return numbers, DeviceTable(self.schema, count, vectors, rank, by_rank, attributes, index)
+            return numbers, DeviceTable(self.schema, index.count, None, None, self._attributes, index)
 
     def find(self, tags: Mapping[str, Vector], row_count: int) -> Int32Array:
         """The device number of each row, or -1 where the table has no such device."""
@@ -77,17 +110,17 @@ class DeviceTable:
 
     def values(self, name: str) -> Vector:
         """A tag or attribute, one value per device; all NULL where the attribute was never set."""
-        found = self.tags.get(name, self.attributes.get(name))
+        found = self.tags.get(name) or self.attributes.get(name)
         return null_vector(self.schema.column(name).type, self.count) if found is None else found
 
-    def with_attributes(self, numbers: Int32Array, values: Mapping[str, Vector]) -> DeviceTable:
-        """The table after rows set attributes: per device and attribute the last value that is not NULL stays."""
+    def with_attributes(self, numbers: Int32Array, values: Mapping[str, Vector], *, nulls: bool = False) -> DeviceTable:
+        """The table after rows set attributes: per device and attribute the last value stays; NULL sets only with ``nulls``."""
         attributes = dict(self.attributes)
         for column in self.schema:
             vector = values.get(column.name)
             if column.role is not Role.ATTRIBUTE or vector is None:
                 continue
-            rows = np.arange(len(vector)) if vector.validity is None else np.flatnonzero(vector.validity)
+            rows = np.arange(len(vector)) if nulls or vector.validity is None else np.flatnonzero(vector.validity)
             if not len(rows):
                 continue
             old = attributes.get(column.name) or null_vector(column.type, self.count)
@@ -95,7 +128,18 @@ class DeviceTable:
             newest[numbers[rows]] = rows  # of repeated indices numpy keeps the last
             source = np.where(newest >= 0, newest + self.count, np.arange(self.count))
             attributes[column.name] = compacted(concat([old, vector]).take(source))
-        return replace(self, attributes=attributes)
+        return DeviceTable(self.schema, self.count, self._tags, self._ranks, attributes, self._index)
+
+    def under(self, schema: Schema) -> DeviceTable:
+        """The same devices under a later schema of the table: columns keep their ids, whatever their names are now."""
+        if schema is self.schema:
+            return self
+        names = {column.id: column.name for column in schema}
+        moved = [
+            {names[self.schema.column(name).id]: vector for name, vector in vectors.items() if self.schema.column(name).id in names}
+            for vectors in (self.tags, self.attributes)
+        ]
+        return DeviceTable(schema, self.count, moved[0], self._ranks, moved[1])
 
 
 def _extended(vector: Vector, count: int) -> Vector:

@@ -50,7 +50,7 @@ def read_device_file(path: str, schema: Schema) -> DeviceTable:
             vector = _get(container, column, count)
             if vector is not None:
                 attributes[column.name] = vector
-    return DeviceTable(schema, count, tags, rank, by_rank, attributes)
+    return DeviceTable(schema, count, tags, (rank, by_rank), attributes)
 
 
 def _columns(schema: Schema) -> list[Column]:

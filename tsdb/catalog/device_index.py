@@ -68,9 +68,8 @@ class DeviceIndex:
             self._number_slice(keys, add, numbers[start:stop])
         return numbers
 
-    def vectors(self) -> dict[str, Vector]:
-        """The tags by device number, as of now; later additions do not change them."""
-        count = self.count
+    def vectors(self, count: int) -> dict[str, Vector]:
+        """The tags of the first ``count`` devices; later additions do not change them."""
         out: dict[str, Vector] = {}
         for bit, column in enumerate(self.tags):
             null = (self._keys[:count, -1] >> bit) & 1 != 0
