@@ -1,18 +1,23 @@
-"""Every operating-system call of the file format, in one place: map a file for reading, and write one that is whole or absent.
+"""Where bytes are kept: the five operations that files need (``Storage``), the operating system's (``DISK``), and whole new files.
 
-A new file is written under ``<path>.tmp``, synced, renamed, and its directory synced: after a crash there is the old state or the
-new one, and a left-over ``.tmp`` is rubbish that nobody reads.
+Whoever reads or writes takes a ``Storage``, so that tests can stop the world between any two operations or let one fail.
+
+A new file is written under ``<path>.tmp``, synced, renamed, and its folder synced: after a crash there is the old state or the new
+one, and a left-over ``.tmp`` is rubbish that nobody reads.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import resource
+import sys
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +27,170 @@ from tsdb_format.vector import ByteArray
 
 #: Suffix of files that are still being written.
 PENDING_SUFFIX = ".tmp"
+#: What files take: any bytes, or an array, which must be C-contiguous.
+Writable = bytes | bytearray | memoryview | NDArray[np.generic]
+#: Names in a folder. (Within ``Storage``, ``list`` is the method.)
+Names = list[str]
 #: Reserve no swap for a private mapping that nobody writes to (Linux's value; Python names it from 3.13 on).
 _NO_RESERVE = 0x4000 if os.uname().sysname == "Linux" else 0
+_T = TypeVar("_T")
 
 
-def map_file(path: str) -> ByteArray:
-    """The file's bytes as an array, mapped copy-on-write: kernels may take it as writable, nothing reaches the file.
+class OutputFile(Protocol):
+    """A file that grows at its end. One thread writes; another may ``sync`` meanwhile, but not while the file is closed."""
 
-    The mapping lives as long as an array that views it. Raises NotFound, and Error where the system refuses.
+    @property
+    def position(self) -> int:
+        """Bytes written so far: where the next ones go. After a failed write it counts those that were written nevertheless."""
+
+    def write(self, data: Writable) -> None:
+        """Append bytes. They outlive this process, but not a crash of the machine. Raises OSError."""
+
+    def sync(self, *, name: bool = False) -> None:
+        """Make what was written until now survive a crash; with ``name`` that the file is there, by the name it was created under.
+
+        Raises OSError; after that nothing is known of the bytes since the last sync, and another sync proves nothing.
+        """
+
+    def close(self) -> None:
+        """Release the file; does not sync. Once closed it stays so without error. Raises OSError."""
+
+
+class Storage(Protocol):
+    """A place for files. Paths are those of the operating system; a change is seen by every process at once.
+
+    Whether it survives a crash of the machine is another matter: bytes do once their file is synced, names (and their removal) once
+    their folder is, which ``rename`` and ``OutputFile.sync`` do where asked.
     """
-    try:
-        return _map(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"no file {path}") from None
-    except OSError as error:
-        if error.errno != errno.EMFILE or not _raise_file_limit():
+
+    def read(self, path: str) -> ByteArray:
+        """The bytes that the file has now. They stay readable after it is removed. Raises NotFound, and Error where refused.
+
+        The array is typed writable for the kernels' sake, copy-on-write: nothing reaches the file.
+        """
+
+    def create(self, path: str) -> OutputFile:
+        """A new, empty file in the place of what has that name; missing folders are made, durably. Raises OSError."""
+
+    def rename(self, source: str, target: str, *, sync: bool = True) -> None:
+        """Replace ``target`` by ``source`` in one step, durably unless ``sync`` is off: that makes all names in its folder durable.
+
+        Raises OSError. Where syncing is what failed, the new name is there and may or may not survive a crash.
+        """
+
+    def remove(self, path: str) -> None:
+        """Delete a file, if there is one; not durably. Raises OSError."""
+
+    def list(self, folder: str) -> Names:
+        """The names of a folder's files and folders, sorted; none where it does not exist. Raises OSError."""
+
+
+class _DiskFile:
+    __slots__ = ("_folder", "_handle", "position")
+
+    def __init__(self, path: str) -> None:
+        self.position = 0
+        self._folder = os.path.dirname(path)
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def write(self, data: Writable) -> None:
+        view = data.reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else memoryview(data).cast("B")
+        while view:
+            size = os.write(self._handle, view)
+            self.position += size
+            view = view[size:]
+
+    def sync(self, *, name: bool = False) -> None:
+        _sync_bytes(self._handle)
+        if name:
+            _sync_folder(self._folder)
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+class _Disk:
+    def read(self, path: str) -> ByteArray:
+        try:
+            return _with_more_files(_map, path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"no file {path}") from None
+        except OSError as error:
             raise Error(f"{path} cannot be read: {error.strerror}") from error
-        return _map(path)
+
+    def create(self, path: str) -> OutputFile:
+        try:
+            return _with_more_files(_DiskFile, path)
+        except FileNotFoundError:
+            _make_folder(os.path.dirname(path))
+            return _DiskFile(path)
+
+    def rename(self, source: str, target: str, *, sync: bool = True) -> None:
+        os.rename(source, target)
+        if sync:
+            _sync_folder(os.path.dirname(target))
+
+    def remove(self, path: str) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(path)
+
+    def list(self, folder: str) -> Names:
+        try:
+            return sorted(os.listdir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+#: The operating system's files.
+DISK: Storage = _Disk()
+
+
+class NewFile:
+    """A file being written: ``write`` in order, then ``commit``; leaving the block without its name removes it."""
+
+    __slots__ = ("_file", "_named", "_storage", "path")
+
+    def __init__(self, path: str, storage: Storage = DISK) -> None:
+        self.path = path
+        self._storage = storage
+        self._named = False
+        self._file = storage.create(path + PENDING_SUFFIX)
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far."""
+        return self._file.position
+
+    def write(self, data: Writable) -> None:
+        """Append bytes; arrays must be C-contiguous. Raises OSError."""
+        self._file.write(data)
+
+    def align(self, size: int) -> None:
+        """Append zeros up to a multiple of ``size``."""
+        self.write(bytes(-self.position % size))
+
+    def commit(self, *, sync: bool = True, sync_name: bool = True) -> None:
+        """Give the file its name. With ``sync`` its bytes survive a crash from then on; with ``sync_name`` too, its name.
+
+        Raises OSError; then there is what was there before, or, where only the name's sync failed, the new file.
+        """
+        if sync:
+            self._file.sync()
+        self._file.close()
+        self._storage.rename(self.path + PENDING_SUFFIX, self.path, sync=sync and sync_name)
+        self._named = True
+
+    def __enter__(self) -> NewFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not self._named:
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                self._storage.remove(self.path + PENDING_SUFFIX)
 
 
 def _map(path: str) -> ByteArray:
@@ -53,66 +205,45 @@ def _map(path: str) -> ByteArray:
         os.close(handle)
 
 
-def _raise_file_limit() -> bool:
-    """Allow this process all the open files the system grants, since Python keeps mapped files open; whether that is more."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
-        return False
+def _with_more_files(call: Callable[[str], _T], path: str) -> _T:
+    """Do what opens a file, and again where too many were open and more are allowed: Python keeps mapped files open."""
+    try:
+        return call(path)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == hard:
+            raise
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return True
+    return call(path)
 
 
-def sync_directory(path: str) -> None:
-    """Make the names in a directory durable."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def _sync_bytes(handle: int) -> None:
+    """Make a file's bytes and length durable."""
+    if sys.platform == "darwin":  # where fsync stops at the drive's cache, and some volumes know nothing better
+        with suppress(OSError):
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            return
+        os.fsync(handle)
+    else:
+        os.fdatasync(handle)
+
+
+def _sync_folder(path: str) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-class NewFile:
-    """A file being written: ``write`` in order, then ``commit``; leaving the block without its name removes it."""
-
-    __slots__ = ("_handle", "_named", "path", "position")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.position = 0
-        self._named = False
-        self._handle = os.open(path + PENDING_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-
-    def write(self, data: bytes | bytearray | memoryview | NDArray[np.generic]) -> None:
-        """Append bytes; arrays must be C-contiguous."""
-        view = data.reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else memoryview(data).cast("B")
-        self.position += len(view)
-        while view:
-            view = view[os.write(self._handle, view) :]
-
-    def align(self, size: int) -> None:
-        """Append zeros up to a multiple of ``size``."""
-        self.write(bytes(-self.position % size))
-
-    def commit(self, *, sync: bool = True, sync_name: bool = True) -> None:
-        """Give the file its name. With ``sync`` its bytes survive a crash from then on; with ``sync_name`` too, its name."""
-        if sync:
-            os.fsync(self._handle)
-        self._close()
-        os.rename(self.path + PENDING_SUFFIX, self.path)
-        self._named = True
-        if sync and sync_name:
-            sync_directory(str(Path(self.path).parent))
-
-    def __enter__(self) -> NewFile:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._close()
-        if not self._named:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path + PENDING_SUFFIX)
-
-    def _close(self) -> None:
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
+def _make_folder(path: str) -> None:
+    """Make a folder and those it lies in, each durable in the one above."""
+    if path and not os.path.isdir(path):
+        above = os.path.dirname(path)
+        _make_folder(above)
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        _sync_folder(above)

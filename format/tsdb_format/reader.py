@@ -14,6 +14,7 @@ import numpy as np
 
 from tsdb_format import statistics
 from tsdb_format.device import ROW_START, read_row_start, read_tag
+from tsdb_format.disk import DISK, Storage
 from tsdb_format.encoding import COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet, read_pages
 from tsdb_format.errors import Closed, Corruption, InvalidInput, UnsupportedFormat
 from tsdb_format.resource import Resource
@@ -36,9 +37,10 @@ class TsFile:
     ``schema`` lists the columns the file has, without the hidden ``_sn``. Raises NotFound, Corruption, UnsupportedFormat.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, storage: Storage = DISK) -> None:
         self.path = str(path)
-        self._container: Container | None = Container(self.path, MAGIC)
+        self._storage = storage
+        self._container: Container | None = Container(self.path, MAGIC, storage)
         self.size_bytes = len(self._container.buffer)
         #: Stands for the file's content: equal digests mean equal files.
         self.digest: int = self._container.digest
@@ -126,7 +128,7 @@ class TsFile:
         """The file's time index by device."""
         if self._resource is None:
             _ = self.container
-            self._resource = Resource(self)
+            self._resource = Resource(self, self._storage)
         return self._resource
 
     def has_column(self, column: Column) -> bool:

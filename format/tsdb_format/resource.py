@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb_format.disk import NewFile
+from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.errors import Corruption, NotFound, UnsupportedFormat
 from tsdb_format.section import Container, append_sections, header_bytes
 from tsdb_format.vector import IntArray
@@ -36,13 +36,21 @@ def device_orders(min_time: IntArray, max_time: IntArray) -> tuple[Int32Array, I
     return ascending, np.argsort(~max_time, kind="stable").astype(np.int32)
 
 
-def write_resource(path: str, digest: int, times: Mapping[str, IntArray], device_number: Int32Array | None, *, sync: bool) -> int:
+def write_resource(
+    path: str,
+    digest: int,
+    times: Mapping[str, IntArray],
+    device_number: Int32Array | None,
+    *,
+    sync: bool,
+    storage: Storage = DISK,
+) -> int:
     """Write the sidecar of the data file ``path`` with that digest; ``times`` holds min_time and max_time. Returns its bytes."""
     by_min, by_max = device_orders(times["min_time"], times["max_time"])
     arrays: dict[str, NDArray[Any]] = {**times, "by_min_time": by_min, "by_max_time": by_max}
     if device_number is not None:
         arrays["device_number"] = np.ascontiguousarray(device_number, "<i4")
-    with NewFile(resource_path(path)) as file:
+    with NewFile(resource_path(path), storage) as file:
         file.write(header_bytes(MAGIC))
         append_sections(file, MAGIC, arrays, {"file": f"{digest:016x}", "devices": len(by_min)})
         file.commit(sync=sync, sync_name=False)
@@ -54,14 +62,14 @@ class Resource:
 
     __slots__ = ("_arrays", "_container", "_file", "reason")
 
-    def __init__(self, file: TsFile) -> None:
+    def __init__(self, file: TsFile, storage: Storage = DISK) -> None:
         self._file = file
         self._arrays: dict[str, NDArray[Any]] = {}
         self._container: Container | None = None
         #: Why the sidecar is not used; empty while it is.
         self.reason = ""
         try:
-            container = Container(resource_path(file.path), MAGIC)
+            container = Container(resource_path(file.path), MAGIC, storage)
         except NotFound:
             self.reason = "absent"
         except (Corruption, UnsupportedFormat) as error:

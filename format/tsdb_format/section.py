@@ -18,7 +18,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from tsdb_format.disk import NewFile, map_file
+from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.errors import Corruption, UnsupportedFormat
 from tsdb_format.vector import ByteArray
 
@@ -80,10 +80,16 @@ def append_sections(file: NewFile, magic: bytes, arrays: Mapping[str, NDArray[An
 
 
 def write_container(
-    path: str, magic: bytes, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any], *, sync: bool = True
+    path: str,
+    magic: bytes,
+    arrays: Mapping[str, NDArray[Any]],
+    attributes: Mapping[str, Any],
+    *,
+    sync: bool = True,
+    storage: Storage = DISK,
 ) -> int:
-    """Write a file that is nothing but sections; returns its directory checksum."""
-    with NewFile(path) as file:
+    """Write a file that is nothing but sections; returns its directory checksum. Raises OSError where the storage refuses."""
+    with NewFile(path, storage) as file:
         file.write(header_bytes(magic))
         digest = append_sections(file, magic, arrays, attributes)
         file.commit(sync=sync)
@@ -98,10 +104,10 @@ class Container:
 
     __slots__ = ("_entries", "_index", "_verified", "attributes", "buffer", "digest", "directory_offset", "path", "version")
 
-    def __init__(self, path: str, magic: bytes) -> None:
+    def __init__(self, path: str, magic: bytes, storage: Storage = DISK) -> None:
         """Map and check a file. Raises NotFound, Corruption, UnsupportedFormat."""
         self.path = path
-        self.buffer = map_file(path)
+        self.buffer = storage.read(path)
         self._check_header(magic)
         offset, size = self._check_tail(magic)
         self.directory_offset = offset

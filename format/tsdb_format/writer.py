@@ -7,6 +7,7 @@ rows and on nothing else. The file has its name only once everything is on disk.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tsdb_format import resource, statistics
 from tsdb_format.device import device_sections
-from tsdb_format.disk import NewFile
+from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.encoding import PAGES_PER_CHUNK, EncodedChunk, check_rows_per_page, encode_chunk
 from tsdb_format.errors import InvalidInput
 from tsdb_format.parallel import ordered_map
@@ -55,12 +56,14 @@ def write_file(
     device_number: NDArray[np.int32] | None = None,
     threads: int = 1,
     sync: bool = True,
+    storage: Storage = DISK,
 ) -> FileFacts:
     """Write rows sorted by (tags, time, ``_sn``) to ``path``, durably unless ``sync`` is off, and its resource beside it.
 
     ``device_tags`` holds every TAG's value per device in tag order, ``row_start`` the device's first row (and the row count at the
     end), ``columns`` the TIME column, ``_sn`` and any of the FIELDs; a field left out is not in the file. ``device_number`` goes to
-    the resource. Raises InvalidInput for what no file can hold, OSError where the disk refuses; then there is no file.
+    the resource. Raises InvalidInput for what no file can hold, OSError where the disk refuses: then there is no new file or, where
+    only making its name durable failed, a whole one.
     """
     path = str(path)
     row_start = np.ascontiguousarray(row_start, np.int64)
@@ -69,7 +72,7 @@ def write_file(
     vectors = [_checked(column, columns[column.name], int(row_start[-1])) for column in stored]
     tags = {column.name: _checked(column, _given(device_tags, column.name), len(row_start) - 1) for column in schema.tags}
     _check_order(vectors[0].values, row_start)
-    with NewFile(path) as file:
+    with NewFile(path, storage) as file:
         file.write(header_bytes(MAGIC))
         arrays = device_sections(schema.tags, tags, row_start)
         found = _write_columns(file, stored, vectors, rows_per_page, threads, arrays)
@@ -85,8 +88,13 @@ def write_file(
         }
         digest = append_sections(file, MAGIC, arrays, attributes)
         by_device = {"min_time": vectors[0].values[row_start[:-1]], "max_time": vectors[0].values[row_start[1:] - 1]}
-        sidecar_bytes = resource.write_resource(path, digest, by_device, device_number, sync=sync)
-        file.commit(sync=sync)
+        sidecar_bytes = resource.write_resource(path, digest, by_device, device_number, sync=sync, storage=storage)
+        try:
+            file.commit(sync=sync)
+        except OSError:
+            with suppress(OSError):
+                storage.remove(resource.resource_path(path))
+            raise
         size = file.position + sidecar_bytes
     return FileFacts(int(row_start[-1]), len(row_start) - 1, size, *times, *sequences)
 

@@ -7,7 +7,6 @@ crash the process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from support.file_case import FileCase, every_encoding_case, random_case, same_values
 from support.reseal import reseal
-from tsdb_format import section
+from tsdb_format.disk import DISK
 from tsdb_format.encoding import Encoding
 from tsdb_format.errors import Corruption, Error, UnsupportedFormat
 from tsdb_format.inspect import inspect_file
@@ -32,6 +31,16 @@ CASES = {
 }
 
 
+class InMemory:
+    """The disk, but for one file, which holds ``raw``."""
+
+    def __init__(self, path: str, raw: bytes | bytearray) -> None:
+        self.path, self.raw = path, raw
+
+    def read(self, path: str) -> NDArray[np.uint8]:
+        return np.frombuffer(bytearray(self.raw), np.uint8) if path == self.path else DISK.read(path)
+
+
 class Whole:
     """A file, what it must read as, and a place to damage it."""
 
@@ -43,19 +52,13 @@ class Whole:
         self.raw = self.path.read_bytes()
         self.errors: list[Corruption | UnsupportedFormat] = []
         self.everything = np.zeros(1, np.int64), np.array([case.rows])
-        self.mapped: Callable[[str], NDArray[np.uint8]] = section.map_file
         with TsFile(self.path) as file:
             self.found = self.read(file)
             self.places = page_places(file)
 
     def open(self, raw: bytes | bytearray) -> TsFile:
         """The file as it is when it holds ``raw``: in memory, since the disk would take most of these tests' time."""
-        mine = str(self.path)
-        section.map_file = lambda path: np.frombuffer(bytearray(raw), np.uint8) if path == mine else self.mapped(path)
-        try:
-            return TsFile(self.path)
-        finally:
-            section.map_file = self.mapped
+        return TsFile(self.path, InMemory(str(self.path), raw))
 
     def read(self, file: TsFile) -> list[object]:
         """Everything a file can be asked for."""

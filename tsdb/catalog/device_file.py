@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
+from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Corruption
 from tsdb_format.schema import Column, Schema
 from tsdb_format.section import Container, write_container
@@ -24,19 +25,19 @@ MAGIC = b"TSDBDEV1"
 SUFFIX = ".dev"
 
 
-def write_device_file(path: str, devices: DeviceTable) -> None:
-    """Write a version durably."""
+def write_device_file(path: str, devices: DeviceTable, storage: Storage = DISK) -> None:
+    """Write a version durably. Raises OSError."""
     arrays: dict[str, NDArray[Any]] = {"rank": devices.rank, "by_rank": devices.by_rank}
     for column in _columns(devices.schema):
         vector = devices.tags.get(column.name) or devices.attributes.get(column.name)
         if vector is not None:
             _put(arrays, f"c{column.id}", vector)
-    write_container(path, MAGIC, arrays, {"count": devices.count})
+    write_container(path, MAGIC, arrays, {"count": devices.count}, storage=storage)
 
 
-def read_device_file(path: str, schema: Schema) -> DeviceTable:
+def read_device_file(path: str, schema: Schema, storage: Storage = DISK) -> DeviceTable:
     """Map a version. Raises NotFound, Corruption, UnsupportedFormat."""
-    container = Container(path, MAGIC)
+    container = Container(path, MAGIC, storage)
     count = container.attributes.get("count")
     if not isinstance(count, int) or count < 0:
         raise Corruption("a device file without its count", path=path, offset=container.directory_offset)
