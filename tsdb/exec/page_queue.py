@@ -79,8 +79,9 @@ class PageQueue:
             key_class, key = np.full(len(pages), null_class(self._key)), np.zeros(len(pages), np.int64)
             exact = np.ones(len(pages), np.bool_)
         else:
-            key_class, key, exact = (values[pages] for values in best_of_units(statistics, self._key))
-            exact &= np.add.reduceat(piece_stop - piece_start, at) == statistics.row_count[pages]
+            of_class, of_key, sure = best_of_units(statistics, self._key)
+            key_class, key = of_class[pages], of_key[pages]
+            exact = sure[pages] & (np.add.reduceat(piece_stop - piece_start, at) == statistics.row_count[pages])
         best_tie, worst_tie = self._ties(lane, pages, piece_start[at], np.maximum.reduceat(piece_stop, at) - 1)
         return Units(np.full(len(pages), source.index), pages, key_class, key, best_tie, worst_tie, exact)
 

@@ -24,7 +24,6 @@ from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.source import FileSource, ScanSources, table_column
 from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, conjuncts
-from tsdb_format.encoding.search import search_sorted
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
 from tsdb_format.vector import BoolArray, IntArray, Vector
@@ -38,8 +37,6 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 #: Rows that a scan hands on at a time: a few hundred kilobytes a column, so that a batch stays in the cache.
 BATCH_ROWS = 65_536
-#: Mean rows of a run from which a time bound is searched in the stored pages; shorter runs are cheaper to read whole.
-_SEARCHED_ROWS_MIN = 2_048
 #: Device decisions kept per device table: dashboards ask for the same few devices again and again.
 _DECISIONS_MAX = 64
 _NO_MASK = np.empty(0, np.bool_)
@@ -183,7 +180,7 @@ class Selection:
             return starts
         found = starts.copy()
         column = self.table.table.schema.time
-        short = min(_SEARCHED_ROWS_MIN, 2 * source.rows_per_page)
+        short = source.file.searched_rows_min
         if len(first) > 1 and int((last - first).sum()) < short * len(first):
             within = np.empty(len(first), np.int64)
             run_kernels.search(
@@ -193,9 +190,7 @@ class Selection:
             return found
         name = source.stored_name(column)
         assert name is not None
-        pages = source.file.statistics(name, "page")
-        run_kernels.narrow(first, last, source.rows_per_page, pages.max, key, int(side_right))
-        at = found[some] = search_sorted(source.file.page_set(name), first, last, key, side_right)
+        at = found[some] = source.file.search(name, first, last, key, side_right)
         inspected = np.clip(at, first, last - 1)  # the search ends in the block of this row
         source.touch(name, inspected, inspected + 1)
         return found

@@ -19,7 +19,8 @@ from tsdb_format.vector import IntArray, Vector, null_vector
 
 if TYPE_CHECKING:
     from tsdb.exec.stats import ScanStats
-    from tsdb.storage.snapshot import OpenFile, TableSnapshot
+    from tsdb.storage.data_file import DataFile
+    from tsdb.storage.snapshot import TableFile, TableSnapshot
 
 
 class FileSource:
@@ -27,10 +28,10 @@ class FileSource:
 
     __slots__ = ("_bytes_seen", "_lock", "_names", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table")
 
-    def __init__(self, table: TableSnapshot, open_file: OpenFile, index: int, stats: ScanStats) -> None:
+    def __init__(self, table: TableSnapshot, open_file: TableFile, index: int, stats: ScanStats) -> None:
         self.table = table
         self.open_file = open_file
-        self.file = open_file.file
+        self.file: DataFile = open_file.file
         self.index = index
         self.stats = stats
         self.rows_per_page = self.file.rows_per_page
@@ -53,12 +54,12 @@ class FileSource:
 
     def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
         """Count the pages of a stored column that ranges lie in."""
-        pages = self.file.page_set(name)
+        page_bytes = self.file.page_bytes(name)
         with self._lock:
             seen = self._bytes_seen.get(name)
             if seen is None:
                 seen = self._bytes_seen[name] = np.zeros(self.file.page_count, np.uint8)
-            size = ranges.touch(starts, stops, self.rows_per_page, pages.page_bytes, seen, self.page_seen)
+            size = ranges.touch(starts, stops, self.rows_per_page, page_bytes, seen, self.page_seen)
             self.stats.add_bytes(size)
 
     def device_of_rows(self, starts: IntArray, stops: IntArray, count: int) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from tsdb_format.vector import BoolArray
 
 if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
-    from tsdb.storage.snapshot import OpenFile
+    from tsdb.storage.snapshot import TableFile
 
 
 class UnitCount:
@@ -81,7 +81,7 @@ class UnitCount:
         touched[pieces[2][:count][kept]] = True
         return touched, devices, int((pieces[1][:count] - pieces[0][:count])[kept].sum())
 
-    def _count_unwanted(self, held: OpenFile) -> None:
+    def _count_unwanted(self, held: TableFile) -> None:
         file = held.file
         for level, units in (("resources", 1), ("files", 1), ("chunks", file.chunk_count), ("pages", file.page_count)):
             self._add(level, units, 0, units)
@@ -106,7 +106,7 @@ class UnitCount:
             self.counts[f"{level}_pruned_by_filter"] += units
 
 
-def _devices_of_pages(held: OpenFile, seen: NDArray[np.uint8]) -> BoolArray:
+def _devices_of_pages(held: TableFile, seen: NDArray[np.uint8]) -> BoolArray:
     """File devices with a row in a page that was read."""
     before = np.concatenate(([0], np.cumsum(seen, dtype=np.int64)))
     row_start = held.file.row_start

@@ -6,15 +6,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.table import Table
+from tsdb.storage.data_file import StoredFile
 from tsdb.storage.manifest import FileEntry
+from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.tombstone import Tombstones
 from tsdb_format.errors import Corruption
-from tsdb_format.reader import TsFile
 
 
 class OpenFile:
@@ -33,16 +36,18 @@ class OpenFile:
         self.max_time = entry.max_time
         self.min_sequence = entry.min_sequence
         self.max_sequence = entry.max_sequence
+        #: Every delete up to this sequence number was carried out when the file was written.
+        self.applied: int = getattr(entry, "applied", 0)
         self._devices = devices
         self._lock = threading.Lock()
-        self._file: TsFile | None = None
+        self._file: StoredFile | None = None
         self._device_number: NDArray[np.int32] | None = None
 
     def __repr__(self) -> str:
         return f"OpenFile({self.name!r}, rows={self.row_count})"
 
     @property
-    def file(self) -> TsFile:
+    def file(self) -> StoredFile:
         """The open file."""
         opened = self._file
         if opened is None:
@@ -60,8 +65,8 @@ class OpenFile:
             numbers = self._device_number = self._resolve()
         return numbers
 
-    def _open(self) -> TsFile:
-        opened = TsFile(self.path)
+    def _open(self) -> StoredFile:
+        opened = StoredFile(self.path)
         if opened.row_count != self.row_count:
             raise Corruption(f"the manifest expects {self.row_count:,} rows, not {opened.row_count:,}", path=self.path, offset=0)
         return opened
@@ -79,6 +84,10 @@ class OpenFile:
         return numbers
 
 
+#: Rows of a table, on disk or in memory.
+TableFile: TypeAlias = OpenFile | MemoryRun
+
+
 class Pin:
     """Alive as long as a snapshot or one of its tables is: the files of the tables it names are not deleted before."""
 
@@ -90,14 +99,19 @@ class Pin:
 
 @dataclass(frozen=True, eq=False)
 class TableSnapshot:
-    """A table as of one manifest version. ``files`` ascend by ``max_sequence``; ``now_ns`` is the clock that TTL is measured by."""
+    """A table as of one commit. ``files`` ascend by ``max_sequence``; ``now_ns`` is the clock that TTL is measured by.
+
+    Files that overlap in time have disjoint ranges of sequence numbers. ``tombstones`` are the deletes that some of them has not
+    carried out.
+    """
 
     table: Table
-    files: tuple[OpenFile, ...]
+    files: tuple[TableFile, ...]
     devices: DeviceTable
     sequence: int
     now_ns: Callable[[], int]
     pin: Pin | None = None
+    tombstones: Tombstones = field(default_factory=Tombstones.none)
 
 
 @dataclass(frozen=True, eq=False)

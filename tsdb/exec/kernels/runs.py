@@ -92,6 +92,22 @@ def search(times, starts, stops, keys, side_right, found):  # type: ignore[no-un
         base += stops[i] - starts[i]
 
 
+@kernel("(i64[in], i64[in], i64[in], i64, i64, i64[out]) -> void", small=True)
+def search_rows(values, starts, stops, key, side_right, found):  # type: ignore[no-untyped-def]
+    """Per range of rows of ``values``, ascending within it, the first row ≥ ``key`` (> with ``side_right``), or its stop."""
+    for i in range(starts.shape[0]):
+        low = starts[i]
+        high = stops[i]
+        while low < high:
+            middle = (low + high) // 2
+            value = values[middle]
+            if value > key or (side_right == 0 and value == key):
+                high = middle
+            else:
+                low = middle + 1
+        found[i] = low
+
+
 @kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64", small=True)
 def witnesses(order, min_time, max_time, device, device_mask, low, high, descending, wanted, numbers, times):  # type: ignore[no-untyped-def]
     """The first ``wanted`` devices of a best-first order whose best row surely is in [low, high], with that row's time."""

@@ -1,0 +1,105 @@
+"""What queries ask of a table's rows, wherever these are: rows of devices in tag order and time order, in pages with statistics.
+
+Stored files (``StoredFile``) and rows in memory (``memory_file``) both answer to ``DataFile``, so that every operator reads both by
+the same code, and prunes both.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.kernels import runs
+from tsdb_format.encoding.search import search_sorted
+from tsdb_format.reader import TsFile
+from tsdb_format.schema import Schema
+from tsdb_format.statistics import Statistics
+from tsdb_format.vector import IntArray, Vector
+
+Int32Array = NDArray[np.int32]
+
+
+class TimeIndex(Protocol):
+    """A file's time index: one element per device of the file."""
+
+    @property
+    def min_time(self) -> IntArray:
+        """Each device's first time."""
+
+    @property
+    def max_time(self) -> IntArray:
+        """Each device's last time."""
+
+    @property
+    def by_min_time(self) -> Int32Array:
+        """Devices by min time ascending; ties in tag order."""
+
+    @property
+    def by_max_time(self) -> Int32Array:
+        """Devices by max time descending; ties in tag order."""
+
+
+class DataFile(Protocol):
+    """Rows sorted by (tags, time). Never changes; threads may share it. Columns go by the names that ``schema`` gives them."""
+
+    row_count: int
+    rows_per_page: int
+    page_count: int
+    chunk_count: int
+    device_count: int
+
+    @property
+    def schema(self) -> Schema:
+        """The columns there are, without the hidden ``_sn``."""
+
+    @property
+    def searched_rows_min(self) -> int:
+        """Mean rows of some runs from which ``search`` is cheaper than reading their times."""
+
+    @property
+    def row_start(self) -> IntArray:
+        """First row of each device, and the row count at the end."""
+
+    @property
+    def resource(self) -> TimeIndex:
+        """The time index by device."""
+
+    def statistics(self, name: str, level: str) -> Statistics:
+        """Statistics of a TIME, FIELD or ``_sn`` column per 'page', 'chunk' or 'file'."""
+
+    def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
+        """The rows of the given ranges (ascending, apart, none empty), end to end. Its arrays must not be written."""
+
+    def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
+        """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop; values ascend within a range."""
+
+    def page_bytes(self, name: str) -> IntArray:
+        """Stored bytes of each page of a column; 0 for what is in memory."""
+
+
+class StoredFile(TsFile):
+    """A data file on disk."""
+
+    @property
+    def searched_rows_min(self) -> int:
+        """Mean rows of some runs from which ``search`` is cheaper than reading their times: those take whole pages."""
+        return min(_SEARCHED_ROWS_MIN, 2 * self.rows_per_page)
+
+    def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
+        """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop.
+
+        Statistics leave at most three pages of each range; blocks of these are decoded.
+        """
+        first, last = starts.copy(), stops.copy()
+        runs.narrow(first, last, self.rows_per_page, self.statistics(name, "page").max, key, int(side_right))
+        return search_sorted(self.page_set(name), first, last, key, side_right)
+
+    def page_bytes(self, name: str) -> IntArray:
+        """Bytes of each page of a column."""
+        return self.page_set(name).page_bytes
+
+
+#: A search costs a block or two; runs that are shorter together than about two blocks each are cheaper to read.
+_SEARCHED_ROWS_MIN = 2_048
