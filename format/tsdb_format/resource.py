@@ -1,7 +1,7 @@
 """The resource: a file's time index by device, kept in the ``.res`` sidecar so that the newest devices are found without a search.
 
 The sidecar repeats what the file knows, names the file by its digest, and is never trusted beyond that: where it is absent, belongs
-to another file or is damaged, the index is rebuilt from the file in memory and ``rebuilt`` says so.
+to another file or cannot be read, the index is rebuilt from the file in memory and ``rebuilt`` says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format.disk import DISK, NewFile, Storage
-from tsdb_format.errors import Corruption, NotFound, UnsupportedFormat
+from tsdb_format.errors import Corruption, Error, NotFound
 from tsdb_format.section import Container, append_sections, header_bytes
 from tsdb_format.vector import IntArray
 
@@ -72,7 +72,7 @@ class Resource:
             container = Container(resource_path(file.path), MAGIC, storage)
         except NotFound:
             self.reason = "absent"
-        except (Corruption, UnsupportedFormat) as error:
+        except Error as error:  # damaged, of a later format, or refused by the disk
             self.reason = str(error)
         else:
             if container.attributes.get("file") == f"{file.digest:016x}":
