@@ -1,0 +1,281 @@
+"""The write-ahead log, as its writer sees it: commits are appended, made durable together, and dropped once they are in files.
+
+``append`` hands a record to the operating system: it outlives this process, and readers see it. ``sync`` makes it outlive the
+machine; one of the threads that wait syncs for all whose records were written when it began, and meanwhile others write. Where a
+sync has failed, nobody knows what the disk holds, and a second one proves nothing: the log then refuses everything until it is
+opened again, that is until somebody has read what is really there.
+
+A segment is named by its first record and created with it. It is finished by an END record, by ``rotate`` or ``close``. A process
+that dies leaves one without, of which any part may still be only in memory; before the next process appends anything, it replaces
+that segment by a durable, finished copy of its valid records. So what was replayed can no longer vanish behind what is built on it.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tsdb.storage.log_record import Change, encode
+from tsdb.storage.log_segment import (
+    END,
+    HEAD_BYTES,
+    SUFFIX,
+    frame,
+    head_bytes,
+    list_segments,
+    read_head,
+    read_record,
+    segment_name,
+    was_durable,
+)
+from tsdb_format.disk import DISK, PENDING_SUFFIX, NewFile, OutputFile, Storage
+from tsdb_format.errors import Closed, Corruption, Error
+
+_Bytes = bytes | bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """A segment that nothing is appended to any more. ``last``: no commit in it is later."""
+
+    name: str
+    first: int
+    last: int
+    bytes: int
+
+
+class Log:
+    """Appends to the log in ``folder``, whose commits before ``first_sequence`` were replayed (what was damaged is set aside).
+
+    Safe to use from several threads. Positions count bytes from when the log was opened, over all segments. Creates no file before
+    the first append.
+    """
+
+    def __init__(self, folder: str, first_sequence: int, storage: Storage = DISK) -> None:
+        self._folder = folder
+        self._storage = storage
+        self._changed = threading.Condition(threading.Lock())
+        found = list_segments(folder, storage)
+        following = [first for _, first in found[1:]] + [first_sequence]
+        self._finished = [
+            _Finished(name, first, after - 1, len(storage.read(f"{folder}/{name}")))
+            for (name, first), after in zip(found, following, strict=False)
+        ]
+        self._inherited = True  # the newest of them may be unfinished, and has to be looked at before the first append
+        self._last = first_sequence - 1
+        self._file: OutputFile | None = None
+        self._first = 0
+        self._named = False
+        self._base = 0  # position at which the open segment began
+        self._position = 0
+        self._durable = 0
+        self._durable_sequence = first_sequence - 1
+        self._leader = 0  # the thread that syncs for all
+        self._broken: BaseException | None = None  # why nothing can be appended
+        self._lost: BaseException | None = None  # why nothing can be synced
+        self._closed = False
+
+    @property
+    def position(self) -> int:
+        """The end of the newest record: sync to it to make all durable."""
+        return self._position
+
+    @property
+    def durable(self) -> int:
+        """Everything up to this position is durable."""
+        return self._durable
+
+    @property
+    def durable_sequence(self) -> int:
+        """Every commit up to this number is durable, as far as the log has to care."""
+        return self._durable_sequence
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why the log takes nothing more, or None while it does."""
+        return self._lost or self._broken
+
+    @property
+    def bytes(self) -> int:
+        """Size of all segments."""
+        with self._changed:
+            return sum(segment.bytes for segment in self._finished) + self._position - self._base
+
+    @property
+    def segments(self) -> tuple[tuple[str, int], ...]:
+        """Names and first sequence numbers of all segments, ascending."""
+        with self._changed:
+            found = [(segment.name, segment.first) for segment in self._finished]
+            return (*found, *([(segment_name(self._first), self._first)] if self._file is not None else []))
+
+    def append(self, sequence: int, change: Change) -> int:
+        """Write a commit, with a number above all before it, to the operating system; returns the position to sync to.
+
+        Raises Error where that fails, then and from then on; InvalidInput and ValueError as ``encode`` does, and then the log is as
+        it was.
+        """
+        with self._changed:
+            if self.failure is not None or self._closed:
+                raise self._refusal()
+            if sequence <= self._last:
+                raise ValueError(f"commit {sequence} comes after {self._last}")
+            synced = max(0, self._durable - self._base) if self._file is not None else 0
+            record = encode(sequence, change, synced)
+            try:
+                if self._file is None:
+                    self._start(sequence)
+                self._write(record)
+            except BaseException as error:  # also when interrupted: part of the record may be written
+                self._broken = error
+                if isinstance(error, OSError):
+                    raise self._refusal() from error
+                raise
+            self._last = sequence
+            return self._position
+
+    def sync(self, position: int) -> None:
+        """Return once everything up to that position is durable. Raises Error where it cannot be made so, then and from then on."""
+        if position > self._position:
+            raise ValueError(f"the log ends at {self._position}, before {position}")
+        me = threading.get_ident()
+        try:
+            with self._changed:
+                while self._durable < position and self._leader:
+                    self._changed.wait()
+                if self._durable >= position:
+                    return
+                if self._lost is not None or self._file is None:
+                    raise self._refusal()
+                self._leader = me
+                file, named, target, last = self._file, self._named, self._position, self._last
+            try:
+                file.sync(name=not named)
+            except OSError as error:
+                self._lost = error
+                raise self._refusal() from error
+            with self._changed:
+                self._named = True
+                self._durable, self._durable_sequence = target, last
+        finally:
+            if self._leader == me:
+                with self._changed:
+                    self._leader = 0
+                    self._changed.notify_all()
+
+    def rotate(self, first_sequence: int) -> None:
+        """Make everything durable and finish the open segment; the next commit, of ``first_sequence`` or later, begins a new one.
+
+        Syncing first, outside of the caller's own lock, leaves little to do here. Raises Error.
+        """
+        if first_sequence <= self._last:
+            raise ValueError(f"commit {first_sequence} comes after {self._last}")
+        while True:
+            self.sync(self._position)
+            with self._changed:
+                while self._leader:
+                    self._changed.wait()
+                if self._durable == self._position:
+                    self._finish()
+                    return
+
+    def drop(self, logged: int) -> None:
+        """Remove the segments in which every commit is numbered ``logged`` or below; not the open one.
+
+        What cannot be removed stays for the next time.
+        """
+        with self._changed:
+            self._finished = [each for each in self._finished if each.last > logged or not self._removed(each.name)]
+
+    def close(self) -> None:
+        """Make everything durable, finish the open segment, and take no more. Raises Error where that fails."""
+        try:
+            if not self._closed and self.failure is None:
+                self.rotate(self._last + 1)
+        finally:
+            with self._changed:
+                self._closed = True
+                while self._leader:
+                    self._changed.wait()
+                file, self._file = self._file, None
+                if file is not None:
+                    with suppress(OSError):
+                        file.close()
+
+    def _refusal(self) -> Error:
+        if self.failure is None:
+            return Closed(f"the log in {self._folder} is closed")
+        return Error(f"the log in {self._folder} takes no more writes until the database is opened again: {self.failure}")
+
+    def _write(self, data: _Bytes) -> None:
+        """Append to the open segment."""
+        assert self._file is not None
+        self._file.write(data)
+        self._position += len(data)
+
+    def _start(self, sequence: int) -> None:
+        """Begin the segment whose first record is that commit."""
+        if self._inherited:
+            self._settle()
+            self._inherited = False
+        path = f"{self._folder}/{segment_name(sequence)}"
+        self._storage.remove(path)  # of a process that died before it wrote a record; readers may have it mapped
+        self._file, self._named, self._first, self._base = self._storage.create(path), False, sequence, self._position
+        self._write(head_bytes(sequence))
+
+    def _finish(self) -> None:
+        """End the open segment, if there is one; all of it is durable, and nobody is syncing."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            self._write(frame(END, self._last, self._position - self._base))
+            file.sync()
+            file.close()
+        except OSError as error:
+            self._lost = error
+            raise self._refusal() from error
+        self._durable = self._position
+        self._finished.append(_Finished(segment_name(self._first), self._first, self._last, self._position - self._base))
+        self._file, self._base = None, self._position
+
+    def _removed(self, name: str) -> bool:
+        try:
+            self._storage.remove(f"{self._folder}/{name}")
+        except OSError:
+            return False
+        return True
+
+    def _settle(self) -> None:
+        """Make sure that the newest segment of those found is durable and finished; remove what has no record.
+
+        Raises Corruption where it is damaged, or holds commits that were not replayed: it was to be set aside.
+        """
+        for name in self._storage.list(self._folder):
+            if name.endswith(SUFFIX + PENDING_SUFFIX):
+                self._storage.remove(f"{self._folder}/{name}")
+        while self._finished:
+            segment = self._finished[-1]
+            path = f"{self._folder}/{segment.name}"
+            raw = self._storage.read(path)
+            view = raw.data
+            head = read_head(view, path)
+            at, last, kind = (0 if head is None else HEAD_BYTES), 0, 0
+            while at and kind != END and (record := read_record(view, at)) is not None:
+                kind, last, at = record.kind, record.sequence, record.stop
+            if kind != END and was_durable(raw, at):
+                raise Corruption("the log is damaged, and the segment was not set aside", path=path, offset=at)
+            if last > self._last:
+                raise Corruption(f"the log holds commit {last}, which was not replayed", path=path, offset=0)
+            if not last:
+                self._storage.remove(path)
+                self._finished.pop()
+                continue
+            if kind != END:
+                end = frame(END, last, at)
+                with NewFile(path, self._storage) as copy:
+                    copy.write(raw[:at])
+                    copy.write(end)
+                    copy.commit()
+                self._finished[-1] = _Finished(segment.name, segment.first, last, at + len(end))
+            return
