@@ -6,31 +6,23 @@ sync has failed, nobody knows what the disk holds, and a second one proves nothi
 opened again, that is until somebody has read what is really there.
 
 A segment is named by its first record and created with it. It is finished by an END record, by ``rotate`` or ``close``. A process
-that dies leaves one without, of which any part may still be only in memory; before the next process appends anything, it replaces
-that segment by a durable, finished copy of its valid records. So what was replayed can no longer vanish behind what is built on it.
+that dies leaves one without, of which any part may still be only in memory; before the next process appends anything, or when it
+is asked to ``settle``, it replaces that segment by a durable, finished copy of its valid records. So what was replayed can no
+longer vanish behind what is built on it.
 """
 
 from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tsdb.storage.log_group import EVERYTHING, Group
 from tsdb.storage.log_record import Change, encode
-from tsdb.storage.log_segment import (
-    END,
-    HEAD_BYTES,
-    SUFFIX,
-    frame,
-    head_bytes,
-    list_segments,
-    read_head,
-    read_record,
-    segment_name,
-    was_durable,
-)
-from tsdb_format.disk import DISK, PENDING_SUFFIX, NewFile, OutputFile, Storage
-from tsdb_format.errors import Closed, Corruption, Error
+from tsdb.storage.log_segment import END, frame, head_bytes, list_segments, segment_name
+from tsdb.storage.log_settle import remove_pending, settle_segment
+from tsdb_format.disk import DISK, OutputFile, Storage
+from tsdb_format.errors import Closed, Error
 
 _Bytes = bytes | bytearray
 
@@ -55,23 +47,22 @@ class Log:
     def __init__(self, folder: str, first_sequence: int, storage: Storage = DISK) -> None:
         self._folder = folder
         self._storage = storage
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._group = Group()
         found = list_segments(folder, storage)
         following = [first for _, first in found[1:]] + [first_sequence]
         self._finished = [
             _Finished(name, first, after - 1, len(storage.read(f"{folder}/{name}")))
             for (name, first), after in zip(found, following, strict=False)
         ]
-        self._inherited = True  # the newest of them may be unfinished, and has to be looked at before the first append
+        self._settled = not found  # or else the newest of them may be unfinished
         self._last = first_sequence - 1
         self._file: OutputFile | None = None
         self._first = 0
         self._named = False
         self._base = 0  # position at which the open segment began
         self._position = 0
-        self._durable = 0
-        self._durable_sequence = first_sequence - 1
-        self._leader = 0  # the thread that syncs for all
+        self._durable_sequence = found[-1][1] - 1 if found else first_sequence - 1
         self._broken: BaseException | None = None  # why nothing can be appended
         self._lost: BaseException | None = None  # why nothing can be synced
         self._closed = False
@@ -84,11 +75,11 @@ class Log:
     @property
     def durable(self) -> int:
         """Everything up to this position is durable."""
-        return self._durable
+        return self._group.reached
 
     @property
     def durable_sequence(self) -> int:
-        """Every commit up to this number is durable, as far as the log has to care."""
+        """Every commit up to this number is durable, those replayed among them only from ``settle`` on."""
         return self._durable_sequence
 
     @property
@@ -99,15 +90,28 @@ class Log:
     @property
     def bytes(self) -> int:
         """Size of all segments."""
-        with self._changed:
+        with self._lock:
             return sum(segment.bytes for segment in self._finished) + self._position - self._base
 
     @property
     def segments(self) -> tuple[tuple[str, int], ...]:
         """Names and first sequence numbers of all segments, ascending."""
-        with self._changed:
+        with self._lock:
             found = [(segment.name, segment.first) for segment in self._finished]
             return (*found, *([(segment_name(self._first), self._first)] if self._file is not None else []))
+
+    def settle(self) -> None:
+        """Make durable what earlier processes left, as the first ``append`` does; before, a crash of the machine may take it away.
+
+        Raises Error where that fails; Corruption where the log is damaged or not what was replayed: that was to be set aside.
+        """
+        with self._lock:
+            self._check()
+            try:
+                self._settle()
+            except BaseException as error:
+                self._break(error)
+                raise
 
     def append(self, sequence: int, change: Change) -> int:
         """Write a commit, with a number above all before it, to the operating system; returns the position to sync to.
@@ -115,21 +119,18 @@ class Log:
         Raises Error where that fails, then and from then on; InvalidInput and ValueError as ``encode`` does, and then the log is as
         it was.
         """
-        with self._changed:
-            if self.failure is not None or self._closed:
-                raise self._refusal()
+        with self._lock:
+            self._check()
             if sequence <= self._last:
                 raise ValueError(f"commit {sequence} comes after {self._last}")
-            synced = max(0, self._durable - self._base) if self._file is not None else 0
+            synced = max(0, self.durable - self._base) if self._file is not None else 0
             record = encode(sequence, change, synced)
             try:
                 if self._file is None:
                     self._start(sequence)
                 self._write(record)
             except BaseException as error:  # also when interrupted: part of the record may be written
-                self._broken = error
-                if isinstance(error, OSError):
-                    raise self._refusal() from error
+                self._break(error)
                 raise
             self._last = sequence
             return self._position
@@ -138,30 +139,12 @@ class Log:
         """Return once everything up to that position is durable. Raises Error where it cannot be made so, then and from then on."""
         if position > self._position:
             raise ValueError(f"the log ends at {self._position}, before {position}")
-        me = threading.get_ident()
+        reached = 0
         try:
-            with self._changed:
-                while self._durable < position and self._leader:
-                    self._changed.wait()
-                if self._durable >= position:
-                    return
-                if self._lost is not None or self._file is None:
-                    raise self._refusal()
-                self._leader = me
-                file, named, target, last = self._file, self._named, self._position, self._last
-            try:
-                file.sync(name=not named)
-            except OSError as error:
-                self._lost = error
-                raise self._refusal() from error
-            with self._changed:
-                self._named = True
-                self._durable, self._durable_sequence = target, last
+            if self._group.take_turn(position):
+                reached = self._sync_all()
         finally:
-            if self._leader == me:
-                with self._changed:
-                    self._leader = 0
-                    self._changed.notify_all()
+            self._group.end_turn(reached)
 
     def rotate(self, first_sequence: int) -> None:
         """Make everything durable and finish the open segment; the next commit, of ``first_sequence`` or later, begins a new one.
@@ -170,21 +153,24 @@ class Log:
         """
         if first_sequence <= self._last:
             raise ValueError(f"commit {first_sequence} comes after {self._last}")
-        while True:
-            self.sync(self._position)
-            with self._changed:
-                while self._leader:
-                    self._changed.wait()
-                if self._durable == self._position:
-                    self._finish()
-                    return
+        reached = 0
+        try:
+            finished = not self._group.take_turn(EVERYTHING)
+            while not finished:
+                reached = self._sync_all()
+                with self._lock:
+                    finished = reached == self._position
+                    if finished:
+                        reached = self._finish()
+        finally:
+            self._group.end_turn(reached)
 
     def drop(self, logged: int) -> None:
         """Remove the segments in which every commit is numbered ``logged`` or below; not the open one.
 
         What cannot be removed stays for the next time.
         """
-        with self._changed:
+        with self._lock:
             self._finished = [each for each in self._finished if each.last > logged or not self._removed(each.name)]
 
     def close(self) -> None:
@@ -193,14 +179,45 @@ class Log:
             if not self._closed and self.failure is None:
                 self.rotate(self._last + 1)
         finally:
-            with self._changed:
-                self._closed = True
-                while self._leader:
-                    self._changed.wait()
-                file, self._file = self._file, None
-                if file is not None:
-                    with suppress(OSError):
+            self._closed = True
+            self._close_file()
+
+    def _close_file(self) -> None:
+        """Release what ``rotate`` could not finish."""
+        try:
+            if self._group.take_turn(EVERYTHING):
+                with self._lock, suppress(OSError):
+                    file, self._file = self._file, None
+                    if file is not None:
                         file.close()
+        finally:
+            self._group.end_turn(0)
+
+    def _sync_all(self) -> int:
+        """Make everything durable that is written now; returns its end. The caller has the turn."""
+        with self._lock:
+            if self._lost is not None or self._closed:
+                raise self._refusal()
+            file, named, target, last = self._file, self._named, self._position, self._last
+        if file is not None and target > self.durable:
+            try:
+                file.sync(name=not named)
+            except OSError as error:
+                self._lost = error
+                raise self._refusal() from error
+            self._named = True
+            self._durable_sequence = last
+        return target
+
+    def _check(self) -> None:
+        if self.failure is not None or self._closed:
+            raise self._refusal()
+
+    def _break(self, error: BaseException) -> None:
+        """Take nothing more; raises Error for one of the system."""
+        self._broken = error
+        if isinstance(error, OSError):
+            raise self._refusal() from error
 
     def _refusal(self) -> Error:
         if self.failure is None:
@@ -215,19 +232,17 @@ class Log:
 
     def _start(self, sequence: int) -> None:
         """Begin the segment whose first record is that commit."""
-        if self._inherited:
-            self._settle()
-            self._inherited = False
+        self._settle()
         path = f"{self._folder}/{segment_name(sequence)}"
         self._storage.remove(path)  # of a process that died before it wrote a record; readers may have it mapped
         self._file, self._named, self._first, self._base = self._storage.create(path), False, sequence, self._position
         self._write(head_bytes(sequence))
 
-    def _finish(self) -> None:
-        """End the open segment, if there is one; all of it is durable, and nobody is syncing."""
+    def _finish(self) -> int:
+        """End the open segment, if there is one, and return the end of the log. All is durable, and the caller has the turn."""
         file = self._file
         if file is None:
-            return
+            return self._position
         try:
             self._write(frame(END, self._last, self._position - self._base))
             file.sync()
@@ -235,9 +250,9 @@ class Log:
         except OSError as error:
             self._lost = error
             raise self._refusal() from error
-        self._durable = self._position
         self._finished.append(_Finished(segment_name(self._first), self._first, self._last, self._position - self._base))
         self._file, self._base = None, self._position
+        return self._position
 
     def _removed(self, name: str) -> bool:
         try:
@@ -247,35 +262,15 @@ class Log:
         return True
 
     def _settle(self) -> None:
-        """Make sure that the newest segment of those found is durable and finished; remove what has no record.
-
-        Raises Corruption where it is damaged, or holds commits that were not replayed: it was to be set aside.
-        """
-        for name in self._storage.list(self._folder):
-            if name.endswith(SUFFIX + PENDING_SUFFIX):
-                self._storage.remove(f"{self._folder}/{name}")
-        while self._finished:
-            segment = self._finished[-1]
-            path = f"{self._folder}/{segment.name}"
-            raw = self._storage.read(path)
-            view = raw.data
-            head = read_head(view, path)
-            at, last, kind = (0 if head is None else HEAD_BYTES), 0, 0
-            while at and kind != END and (record := read_record(view, at)) is not None:
-                kind, last, at = record.kind, record.sequence, record.stop
-            if kind != END and was_durable(raw, at):
-                raise Corruption("the log is damaged, and the segment was not set aside", path=path, offset=at)
-            if last > self._last:
-                raise Corruption(f"the log holds commit {last}, which was not replayed", path=path, offset=0)
-            if not last:
-                self._storage.remove(path)
-                self._finished.pop()
-                continue
-            if kind != END:
-                end = frame(END, last, at)
-                with NewFile(path, self._storage) as copy:
-                    copy.write(raw[:at])
-                    copy.write(end)
-                    copy.commit()
-                self._finished[-1] = _Finished(segment.name, segment.first, last, at + len(end))
+        """Make sure that the newest segment of those found is durable and finished; those without a record go."""
+        if self._settled:
             return
+        remove_pending(self._folder, self._storage)
+        while self._finished:
+            newest = self._finished[-1]
+            size = settle_segment(f"{self._folder}/{newest.name}", self._last, self._storage)
+            self._finished[-1:] = [replace(newest, bytes=size)] if size else []
+            if size:
+                break
+        self._settled = True
+        self._durable_sequence = self._last

@@ -30,7 +30,7 @@ import numpy as np
 import xxhash
 
 from tsdb_format.disk import Storage
-from tsdb_format.errors import InvalidInput, UnsupportedFormat
+from tsdb_format.errors import Error, InvalidInput, UnsupportedFormat
 from tsdb_format.vector import ByteArray
 
 MAGIC = b"tsdblog\n"
@@ -67,8 +67,12 @@ def segment_name(first: int) -> str:
 
 
 def list_segments(folder: str, storage: Storage) -> list[tuple[str, int]]:
-    """Names and first sequence numbers of the segments in a folder, ascending."""
-    return [(name, int(found[1])) for name in storage.list(folder) if (found := _NAME.fullmatch(name))]
+    """Names and first sequence numbers of the segments in a folder, ascending. Raises Error where it cannot be read."""
+    try:
+        names = storage.list(folder)
+    except OSError as error:
+        raise Error(f"{folder} cannot be read: {error.strerror}") from error
+    return [(name, int(found[1])) for name in names if (found := _NAME.fullmatch(name))]
 
 
 def head_bytes(first: int) -> bytes:
