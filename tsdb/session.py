@@ -27,7 +27,10 @@ from tsdb.result import KEPT_ROWS, NativeSource, Result, Source
 from tsdb.settings import SETTINGS, Settings, find, show
 from tsdb.sql.reader import read_statement
 from tsdb.sql.statement import (
+    AlterTable,
     CreateTable,
+    Delete,
+    DeleteDevices,
     Describe,
     DropTable,
     Explain,
@@ -35,11 +38,13 @@ from tsdb.sql.statement import (
     Query,
     SetSetting,
     ShowCreateTable,
+    ShowDevices,
     ShowSettings,
     ShowTables,
     Statement,
+    Update,
 )
-from tsdb_format.errors import InvalidInput
+from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.types import INT64, STRING, ColumnType
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot
     from tsdb.storage.store import Store
 
+_PARAMETRIC = Insert | Explain | Delete | DeleteDevices | Update | ShowDevices
 #: Statements and plans kept; when full, all go: dashboards repeat few statements, generated ones never repeat.
 _KEPT_MAX = 1_024
 
@@ -99,8 +105,8 @@ class Session:
             statement = _remember(self._statements, text, read_statement(text))
         if isinstance(statement, Query):
             return self._query(statement, parameters, chosen, snapshot, key)
-        if parameters and not isinstance(statement, Insert | Explain):
-            raise InvalidInput("only queries and INSERT take parameters")
+        if parameters and not isinstance(statement, _PARAMETRIC):
+            raise InvalidInput("only queries, INSERT, UPDATE, DELETE and SHOW DEVICES take parameters")
         return self._other(statement, parameters, chosen, snapshot)
 
     def _query(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot, key: object) -> Result:
@@ -141,8 +147,14 @@ class Session:
             case DropTable(name, if_exists):
                 store.drop_table(name, if_exists=if_exists)
                 return Result(None)
+            case AlterTable():
+                return self._alter(statement)
             case Insert():
                 return self._insert(statement, parameters, settings, snapshot)
+            case Delete() | DeleteDevices() | Update():
+                return self._modify(statement, parameters, settings)
+            case ShowDevices():
+                return self._show_devices(statement, parameters, settings, snapshot)
             case SetSetting(name, value):
                 self._set(name, value)
                 return Result(None)
@@ -171,6 +183,39 @@ class Session:
 
         count = insert(self._store, statement, parameters, settings.changed(statement.query.settings), snapshot)
         return _listing(("Count",), (INT64,), [(count,)])
+
+    def _alter(self, statement: AlterTable) -> Result:
+        from tsdb.sql.alter import changed
+
+        try:
+            name = self._store.table(statement.name).name
+        except NotFound:
+            if not statement.if_exists:
+                raise
+        else:
+            self._store.alter_table(name, lambda table: changed(table, statement.change))
+        return Result(None)
+
+    def _modify(self, statement: Delete | DeleteDevices | Update, parameters: Parameters, settings: Settings) -> Result:
+        from tsdb.sql import modify
+
+        store, settings = self._store, settings.changed(statement.query.settings)
+        match statement:
+            case Delete():
+                count = modify.delete(store, statement, parameters, settings)
+            case DeleteDevices():
+                count = modify.delete_devices(store, statement, parameters, settings)
+            case Update():
+                count = modify.update(store, statement, parameters, settings)
+        return _listing(("Count",), (INT64,), [(count,)])
+
+    def _show_devices(self, statement: ShowDevices, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
+        from tsdb.sql.modify import show_devices
+
+        settings = settings.changed(statement.query.settings)
+        name = self._store.table(statement.table).name
+        columns, batch = show_devices(name, statement, parameters, settings, snapshot)
+        return _whole([(column.name, column.type) for column in columns], batch)
 
     def _explain(self, statement: Explain, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
         from tsdb.plan import explain, optimizer
@@ -277,14 +322,18 @@ def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings) -> Sour
 
 def _listing(names: tuple[str, ...], types: tuple[ColumnType, ...], rows: Sequence[tuple[object, ...]]) -> Result:
     """Rows that no table holds."""
-    plan = Rows(names, types, tuple(rows))
+    from tsdb.exec.literal import literal_batch
+
+    return _whole(list(zip(names, types, strict=True)), literal_batch(Rows(names, types, tuple(rows))))
+
+
+def _whole(schema: list[tuple[str, ColumnType]], batch: Batch) -> Result:
+    """Rows that are there already."""
 
     def run() -> tuple[ExecContext, Iterator[Batch]]:
-        from tsdb.exec.literal import literal_batch
+        return ExecContext(None, Settings()), iter([batch] if batch.row_count else [])  # type: ignore[arg-type]
 
-        return ExecContext(None, Settings()), iter([literal_batch(plan)] if rows else [])  # type: ignore[arg-type]
-
-    return Result(NativeSource(names, list(zip(names, types, strict=True)), run))
+    return Result(NativeSource([name for name, _ in schema], schema, run))
 
 
 def _setting_rows(settings: Settings, name: str | None) -> tuple[tuple[str, ...], tuple[ColumnType, ...], list[tuple[object, ...]]]:

@@ -9,8 +9,25 @@ import pytest
 import tsdb
 from tsdb.sql.duration import parse_duration
 from tsdb.sql.reader import read_statement
-from tsdb.sql.statement import CreateTable, Explain, Insert, Query, SetSetting, ShowSettings
-from tsdb_format.types import Role
+from tsdb.sql.statement import (
+    AddColumn,
+    AlterTable,
+    CreateTable,
+    Delete,
+    DeleteDevices,
+    DropColumn,
+    Explain,
+    Insert,
+    Query,
+    RenameColumn,
+    RenameTable,
+    SetSetting,
+    SetTtl,
+    ShowDevices,
+    ShowSettings,
+    Update,
+)
+from tsdb_format.types import DOUBLE, STRING, TIMESTAMP_US, Role
 
 DAY = 86_400 * 10**9
 
@@ -95,7 +112,27 @@ def test_partition_ttl_and_shards_as_clauses() -> None:
         ("SELECT 1 SETTINGS threads = ", "a value"), ("PRAGMA database_size", "unknown statement"),
         ("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", "INSERT comes first"),
         ("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM x", "cannot stand inside a query"),
-        ("ATTACH 'x'", "unknown statement"), ("UPDATE t SET a = 1", "unknown statement"),
+        ("ATTACH 'x'", "unknown statement"), ("DELETE t", "expected FROM"), ("DELETE FROM t WHERE", "a condition"),
+        ("DELETE FROM t WHERE a = 1 LIMIT 2", "expected the end of the condition, not 'LIMIT'"),
+        ("DELETE FROM t WHERE a = 1, b = 2", "not ','"), ("DELETE FROM t WHERE a) OR (b", "not ')'"),
+        ("DELETE FROM t WHERE (a", "expected ')'"), ("DELETE FROM t USING u WHERE a = b", "subquery"),
+        ("DELETE FROM t WHERE a RETURNING *", "RETURNING"), ("DELETE FROM t RETURNING *", "RETURNING"),
+        ("WITH x AS (SELECT 1) DELETE FROM t", "DELETE takes no WITH"), ("DELETE FROM t ORDER BY a", "expected WHERE"),
+        ("TRUNCATE t WHERE a", "the end of the statement"), ("UPDATE t SET a", "expected '='"),
+        ("UPDATE t SET a =", "a value for a"),
+        ("UPDATE t SET a = , b = 1", "a value for a"), ("UPDATE t SET t.a = 1", "the column alone"),
+        ("UPDATE t SET a = 1, A = 2", "set twice"), ("UPDATE t SET (a, b) = (1, 2)", "the name of an attribute"),
+        ("UPDATE t SET a = 1 FROM u", "subquery"), ("UPDATE t SET a = 1 WHERE b GROUP BY c", "not 'GROUP'"),
+        ("UPDATE t WHERE a = 1", "expected SET"), ("SHOW DEVICES", "expected FROM"), ("ALTER VIEW v", "expected TABLE"),
+        ("ALTER TABLE t", "expected ADD, DROP, RENAME"), ("ALTER TABLE t ADD COLUMN", "a column name"),
+        ("ALTER TABLE t ADD COLUMN a", "a type for column 'a'"), ("ALTER TABLE t ADD a WIDGET", "unknown column type"),
+        ("ALTER TABLE t ADD a INT DEFAULT 5", "DEFAULT"), ("ALTER TABLE t ADD a INT NOT NULL", "NOT NULL"),
+        ("ALTER TABLE t ADD a INT, ADD b INT", "one thing at a time"), ("ALTER TABLE t DROP", "a column name"),
+        ("ALTER TABLE t RENAME a", "expected TO"), ("ALTER TABLE t RENAME TO", "a table name"),
+        ("ALTER TABLE t ALTER a TYPE INT", "cannot be changed"), ("ALTER TABLE t SET (mode = 'append')", "only ttl"),
+        ("ALTER TABLE t SET TTL 30", "a unit of time"), ("ALTER TABLE t SET TTL '1 month'", "give days"),
+        ("ALTER TABLE t SET (ttl_ns = 0)", "must be positive"), ("ALTER TABLE t SET mode", "expected TTL"),
+        ("ALTER TABLE t RESET mode", "expected TTL"), ("ALTER TABLE t RESET (page_rows)", "only ttl"),
     ],
 )  # fmt: skip
 def test_what_is_refused(text: str, words: str) -> None:
@@ -140,6 +177,55 @@ def test_set_show_and_insert() -> None:
     assert isinstance(insert, Insert)
     assert insert.table == "T"
     assert insert.query.text[slice(*insert.target)] == '"T"'
+
+
+def test_conditions_stay_text() -> None:
+    made = read_statement("DELETE FROM t AS x WHERE x.a = '--' AND (b > ? /* why */ OR c) SETTINGS threads = 1;")
+    assert isinstance(made, Delete)
+    assert (made.table, made.alias, made.condition) == ("t", "x", "x.a = '--' AND (b > $1 /* why */ OR c)")
+    assert made.query.settings == (("threads", 1),)
+    made = read_statement('delete devices from "My T" where true')
+    assert isinstance(made, DeleteDevices)
+    assert (made.table, made.alias, made.condition) == ("My T", "My T", "true")
+    made = read_statement("TRUNCATE TABLE t")
+    assert isinstance(made, Delete)
+    assert made.condition is None
+    made = read_statement("SHOW DEVICES FROM t WHERE a IS DISTINCT FROM 5")
+    assert isinstance(made, ShowDevices)
+    assert made.condition == "a IS DISTINCT FROM 5"
+
+
+def test_update_reads_expressions() -> None:
+    made = read_statement(
+        "UPDATE t x SET a = f(1, 2) || ',', \"B\" = default, c = a IS DISTINCT FROM $1 WHERE (SELECT b FROM u) > 1"
+    )
+    assert isinstance(made, Update)
+    assert made.assignments == (("a", "f(1, 2) || ','"), ("B", "NULL"), ("c", "a IS DISTINCT FROM $1"))
+    assert (made.table, made.alias, made.condition) == ("t", "x", "(SELECT b FROM u) > 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("ADD COLUMN a DOUBLE", AddColumn("a", DOUBLE, Role.FIELD, False)),
+        ("ADD COLUMN IF NOT EXISTS a VARCHAR(3) ATTRIBUTE", AddColumn("a", STRING, Role.ATTRIBUTE, True)),
+        ("add a timestamp", AddColumn("a", TIMESTAMP_US, Role.FIELD, False)),
+        ("DROP COLUMN IF EXISTS a CASCADE", DropColumn("a", True)),
+        ('DROP "a b"', DropColumn("a b", False)),
+        ("RENAME COLUMN a TO b", RenameColumn("a", "b")),
+        ("RENAME a TO b", RenameColumn("a", "b")),
+        ("RENAME TO b", RenameTable("b")),
+        ("SET TTL '30d'", SetTtl(30 * DAY)),
+        ("SET TTL = INTERVAL 30 DAYS", SetTtl(30 * DAY)),
+        ("SET (ttl = '30d')", SetTtl(30 * DAY)),
+        ("SET (ttl_ns = 5)", SetTtl(5)),
+        ("RESET TTL", SetTtl(None)),
+        ("RESET (ttl)", SetTtl(None)),
+    ],
+)
+def test_alter_table_reads_one_change(text: str, change: object) -> None:
+    assert read_statement(f"ALTER TABLE t {text}") == AlterTable("t", False, change)
+    assert read_statement(f'ALTER TABLE IF EXISTS "T" {text};') == AlterTable("T", True, change)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ with the old one. Column ids work the same way within a table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from tsdb.quoting import quoted_name, quoted_text
+from tsdb.suggestion import hint
 from tsdb_format.encoding import check_rows_per_page
-from tsdb_format.errors import InvalidInput
+from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
-from tsdb_format.types import TAG_KINDS, Role, parse_type
+from tsdb_format.types import TAG_KINDS, ColumnType, Role, parse_type
 
 Mode = Literal["table", "append", "versioned_kv"]
 
@@ -122,6 +123,70 @@ def check_columns(columns: Sequence[Column]) -> None:
         if column.role is Role.TAG and column.type.kind not in TAG_KINDS:
             kinds = ", ".join(sorted(kind.name for kind in TAG_KINDS))
             raise InvalidInput(f"the tag {column.name!r} must be one of {kinds}, not {column.type}")
+
+
+# ---------------------------------------------------------------------------------------------- changes
+
+
+def require_column(table: Table, name: str) -> Column:
+    """A column by its exact name or, failing that, whatever the case. Raises NotFound with the nearest name."""
+    found = table.schema.by_name.get(name)
+    if found is None:
+        found = next((column for column in table.schema if column.name.lower() == name.lower()), None)
+    if found is None:
+        raise NotFound(f"no column {name!r} in table {table.name!r}; {hint(name, table.schema.by_name)}")
+    return found
+
+
+def with_column(table: Table, name: str, kind: ColumnType, role: Role) -> Table:
+    """The table with one more FIELD or ATTRIBUTE, NULL in every row there is. Its id is new, whatever the name was before."""
+    if role is Role.TAG:
+        raise InvalidInput(
+            f"the tag {name!r} cannot be added: tags say which device a row belongs to, and the rows of {table.name!r} have their "
+            "device; create a table with the tag and INSERT INTO it"
+        )
+    if role is not Role.FIELD and role is not Role.ATTRIBUTE:
+        raise InvalidInput(f"the {role.name} column {name!r} cannot be added: a table has exactly one, {table.schema.time.name!r}")
+    column = Column(name, kind, role, table.next_column_id)
+    made = replace(table, schema=Schema((*table.schema, column)), next_column_id=column.id + 1)
+    check_columns(made.schema.columns)
+    return made
+
+
+def without_column(table: Table, name: str) -> Table:
+    """The table without a FIELD or an ATTRIBUTE; a column that gets the name later has none of its values."""
+    column = require_column(table, name)
+    if column.role is Role.TAG:
+        raise InvalidInput(f"the tag {column.name!r} cannot be dropped: it says which device a row of {table.name!r} belongs to")
+    if column.role is Role.TIME:
+        raise InvalidInput(f"the TIME column {column.name!r} cannot be dropped: every row of {table.name!r} has its time")
+    if column.name in table.options.primary_key:
+        raise InvalidInput(f"column {column.name!r} cannot be dropped: it is part of the primary key")
+    return replace(table, schema=Schema(tuple(other for other in table.schema if other is not column)))
+
+
+def with_column_renamed(table: Table, name: str, new: str) -> Table:
+    """The table with a column, of any role, under another name."""
+    column = require_column(table, name)
+    if column.name == new:
+        return table
+    made = Schema(tuple(replace(other, name=new) if other is column else other for other in table.schema))
+    check_columns(made.columns)
+    key = tuple(new if part == column.name else part for part in table.options.primary_key)
+    return replace(table, schema=made, options=replace(table.options, primary_key=key))
+
+
+def renamed(table: Table, name: str) -> Table:
+    """The table under another name, which whoever keeps the tables must find free."""
+    return table if table.name == name else replace(table, name=name)
+
+
+def with_ttl(table: Table, ttl_ns: int | None) -> Table:
+    """The table with another TTL; None keeps rows for ever."""
+    return table if table.options.ttl_ns == ttl_ns else replace(table, options=replace(table.options, ttl_ns=ttl_ns))
+
+
+# ---------------------------------------------------------------------------------------------- text
 
 
 def create_table_text(table: Table) -> str:

@@ -46,11 +46,11 @@ def read_create_table(cursor: Cursor) -> CreateTable:
     if cursor.word() == "AS":
         raise InvalidInput("CREATE TABLE … AS is not known: create the table with its roles, then INSERT INTO it")
     cursor.expect_symbol("(")
-    columns = [_read_column(cursor)]
+    columns = [read_column(cursor)]
     while cursor.accept_symbol(","):
         if cursor.symbol() == ")":
             break
-        columns.append(_read_column(cursor))
+        columns.append(read_column(cursor))
     cursor.expect_symbol(")")
     options = _read_options(cursor)
     cursor.end()
@@ -67,7 +67,8 @@ def _schema(columns: list[tuple[str, str, Role | None]]) -> Schema:
     return build_schema((name, kind, role or Role.FIELD) for name, kind, role in columns)
 
 
-def _read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
+def read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
+    """The name, type and role of a column, which a comma, a parenthesis or the end of the statement follows."""
     if cursor.word() in _CONSTRAINTS and (cursor.word(1) == "KEY" or cursor.symbol(1) == "("):
         raise InvalidInput(f"{cursor.word()} is not known here: a table's rows are unique by its tags and time")
     name = cursor.name("a column name")
@@ -79,7 +80,7 @@ def _read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
     role = role or _read_role(cursor)
     if not_null and role is not Role.TIME:
         raise InvalidInput(f"column {name!r} cannot be NOT NULL: only the TIME column never is NULL")
-    if cursor.done or cursor.symbol() not in (",", ")"):
+    if not cursor.done and cursor.symbol() not in (",", ")"):
         if cursor.word() in _CONSTRAINTS:
             raise InvalidInput(f"column {name!r}: {cursor.word()} is not known here; a column has a name, a type and a role")
         cursor.fail(f"TIME, TAG, FIELD, ATTRIBUTE, ',' or ')' after column {name!r}")
@@ -117,37 +118,53 @@ def _read_type(cursor: Cursor, column: str) -> str:
 
 def _read_options(cursor: Cursor) -> dict[str, Any]:
     options: dict[str, Any] = {}
-
-    def put(name: str, value: object) -> None:
-        field = _OPTION_NAMES.get(name.lower())
-        if field is None:
-            raise InvalidInput(f"no table option {name!r}; {hint(name, _OPTIONS_SHOWN)}")
-        if field in options:
-            raise InvalidInput(f"table option {name!r} is given twice")
-        options[field] = _option_value(name, field, value)
-
     while not cursor.done:
         if cursor.accept("WITH"):
-            cursor.expect_symbol("(")
-            while True:
-                name = cursor.name("an option's name")
-                cursor.expect_symbol("=")
-                put(name, cursor.literal(f"a value for {name}"))
-                if not cursor.accept_symbol(","):
-                    break
-            cursor.expect_symbol(")")
+            read_option_list(cursor, options)
         elif cursor.accept("PARTITION", "BY", "INTERVAL"):
-            put("partition", _read_interval(cursor))
+            _put_option(options, "partition", _read_interval(cursor))
         elif cursor.accept("TTL"):
-            cursor.accept("INTERVAL")
-            put("ttl", _read_interval(cursor))
+            read_ttl(cursor, options)
         elif cursor.accept("SHARDS"):
-            put("shards", cursor.literal("a number of shards"))
+            _put_option(options, "shards", cursor.literal("a number of shards"))
             if cursor.accept("BY"):
                 _skip_parenthesis(cursor)
         else:
             cursor.fail("WITH, PARTITION BY INTERVAL, TTL or SHARDS")
     return options
+
+
+def read_option_list(cursor: Cursor, options: dict[str, Any]) -> None:
+    """``(name = value, …)``, added to the fields of ``TableOptions``."""
+    cursor.expect_symbol("(")
+    while True:
+        name = cursor.name("an option's name")
+        cursor.expect_symbol("=")
+        _put_option(options, name, cursor.literal(f"a value for {name}"))
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+
+
+def read_ttl(cursor: Cursor, options: dict[str, Any]) -> None:
+    """What follows TTL: ``[INTERVAL] '30d'``, or ``INTERVAL 30 DAYS``."""
+    cursor.accept("INTERVAL")
+    _put_option(options, "ttl", _read_interval(cursor))
+
+
+def option_field(name: str) -> str:
+    """The field of ``TableOptions`` that an option sets. Raises InvalidInput for an unknown one."""
+    field = _OPTION_NAMES.get(name.lower())
+    if field is None:
+        raise InvalidInput(f"no table option {name!r}; {hint(name, _OPTIONS_SHOWN)}")
+    return field
+
+
+def _put_option(options: dict[str, Any], name: str, value: object) -> None:
+    field = option_field(name)
+    if field in options:
+        raise InvalidInput(f"table option {name!r} is given twice")
+    options[field] = _option_value(name, field, value)
 
 
 def _read_interval(cursor: Cursor) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from tsdb.catalog.table import require_column
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
@@ -14,8 +15,7 @@ from tsdb.quoting import quoted_name
 from tsdb.sql.planner import Planner
 from tsdb.sql.statement import Insert, Query
 from tsdb.sql.token import Cursor, Token
-from tsdb.suggestion import hint
-from tsdb_format.errors import InvalidInput, NotFound, ReadOnly
+from tsdb_format.errors import InvalidInput, ReadOnly
 from tsdb_format.schema import Column
 from tsdb_format.vector import Vector
 
@@ -74,14 +74,11 @@ def _parts(statement: Insert, table: Table) -> tuple[list[Column], bool, Query]:
 
 
 def _listed(cursor: Cursor, table: Table) -> list[Column]:
-    folded = {column.name.lower(): column for column in table.schema}
     cursor.expect_symbol("(")
     columns: list[Column] = []
     while True:
         name = cursor.name("a column name")
-        column = folded.get(name.lower())
-        if column is None:
-            raise NotFound(f"no column {name!r} in table {table.name!r}; {hint(name, table.schema.by_name)}")
+        column = require_column(table, name)
         if column in columns:
             raise InvalidInput(f"column {name!r} is given twice")
         columns.append(column)

@@ -1,8 +1,9 @@
-"""Text to statement. Ours are read to the end; queries and INSERT keep their tokens, for the binder and for DuckDB."""
+"""Text to statement. Ours are read to the end; queries, conditions and INSERT stay text, for the binder and for DuckDB."""
 
 from __future__ import annotations
 
 from tsdb.sql.statement import (
+    AlterTable,
     CreateTable,
     Describe,
     DropTable,
@@ -24,9 +25,11 @@ from tsdb_format.errors import InvalidInput
 _QUERY_WORDS = frozenset(
     {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "SUMMARIZE"}
 )
-_OTHER_WORDS = frozenset({"INSERT", "CREATE", "DROP", "SHOW", "DESCRIBE", "SET", "RESET", "EXPLAIN"})
+_OTHER_WORDS = frozenset(
+    {"INSERT", "UPDATE", "DELETE", "TRUNCATE", "CREATE", "ALTER", "DROP", "SHOW", "DESCRIBE", "SET", "RESET", "EXPLAIN"}
+)
 # Statements of SQL that there are none of here, and whoever writes one has not mistyped another.
-_ABSENT_WORDS = frozenset({"ALTER", "ATTACH", "COPY", "DELETE", "MERGE", "TRUNCATE", "UPDATE"})
+_ABSENT_WORDS = frozenset({"ATTACH", "COPY", "MERGE"})
 
 
 def read_statement(text: str) -> Statement:
@@ -52,13 +55,17 @@ def _read(text: str, tokens: list[Token]) -> Statement:
         case "DROP":
             return _read_drop(cursor)
         case "SHOW":
-            return _read_show(cursor)
+            return _read_conditional(word, cursor) if cursor.word(1) == "DEVICES" else _read_show(cursor)
         case "DESCRIBE" | "DESC":
             return _read_describe(cursor)
         case "SET" | "RESET":
             return _read_set(cursor)
         case "INSERT":
             return _read_insert(cursor)
+        case "ALTER":
+            return _read_alter(cursor)
+        case "DELETE" | "TRUNCATE" | "UPDATE":
+            return _read_conditional(word, cursor)
     if word in _QUERY_WORDS or cursor.symbol() == "(":
         _refuse_writing(text, tokens)
         return _read_query(text, tokens)
@@ -102,11 +109,14 @@ def _number_parameters(text: str, tokens: list[Token]) -> tuple[str, tuple[Token
 
 def _refuse_writing(text: str, tokens: list[Token]) -> None:
     """A query that starts with WITH only reads."""
-    depth = 0
+    depth, reads = 0, False
     for token, following in zip(tokens, tokens[1:], strict=False):
         depth += token.is_symbol("(") - token.is_symbol(")")
+        reads = reads or (depth == 0 and token.upper in _QUERY_WORDS - {"WITH"})
         if token.upper == "INSERT" and following.upper == "INTO" and depth == 0:
             raise InvalidInput(f"INSERT comes first: INSERT INTO t WITH … SELECT … ({place(text, token.start)})")
+        if token.upper in ("DELETE", "UPDATE") and depth == 0 and not reads:
+            raise InvalidInput(f"{token.upper} takes no WITH: write the subquery where it is used ({place(text, token.start)})")
         if token.is_symbol("(") and following.upper in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             raise InvalidInput(f"{following.upper} cannot stand inside a query ({place(text, following.start)})")
 
@@ -173,6 +183,30 @@ def _read_create(cursor: Cursor) -> CreateTable:
     return read_create_table(cursor)
 
 
+def _read_alter(cursor: Cursor) -> AlterTable:
+    cursor.expect("ALTER")
+    if cursor.word() != "TABLE":
+        cursor.fail("TABLE after ALTER")
+    cursor.expect("TABLE")
+    from tsdb.sql.alter import read_alter_table
+
+    return read_alter_table(cursor)
+
+
+def _read_conditional(word: str, cursor: Cursor) -> Statement:
+    from tsdb.sql import conditional
+
+    query = _read_query(cursor.text, cursor.tokens)
+    match word:
+        case "DELETE":
+            return conditional.read_delete(query)
+        case "TRUNCATE":
+            return conditional.read_truncate(query)
+        case "UPDATE":
+            return conditional.read_update(query)
+    return conditional.read_show_devices(query)
+
+
 def _read_drop(cursor: Cursor) -> DropTable:
     cursor.expect("DROP", "TABLE")
     if_exists = cursor.accept("IF", "EXISTS")
@@ -191,7 +225,7 @@ def _read_show(cursor: Cursor) -> Statement:
     elif cursor.accept("SETTINGS"):
         made = ShowSettings()
     else:
-        made = ShowSettings(cursor.name("TABLES, CREATE TABLE, SETTINGS or the name of a setting"))
+        made = ShowSettings(cursor.name("TABLES, DEVICES, CREATE TABLE, SETTINGS or the name of a setting"))
     cursor.end()
     return made
 

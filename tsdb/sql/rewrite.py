@@ -305,5 +305,5 @@ def _refuse_unknown_tables(tree: exp.Query, tables: Mapping[str, Table]) -> None
             continue
         if name.lower().startswith(_BUILT_IN) or not name.replace("_", "").replace("-", "").isalnum():
             continue
-        known = [table.name for table in tables.values()]
+        known = [table.name for table in tables.values() if not table.name.startswith(INPUT_PREFIX)]
         raise NotFound(f"no table {name!r}; {hint(name, known, 'the database has no tables')}")

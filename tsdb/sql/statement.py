@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tsdb.catalog.table import TableOptions
 from tsdb.sql.token import Token
 from tsdb_format.schema import Schema
+from tsdb_format.types import ColumnType, Role
 
 SettingValues: TypeAlias = tuple[tuple[str, object], ...]
 
@@ -93,6 +94,107 @@ class Insert:
     query: Query
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Delete:
+    """DELETE FROM and TRUNCATE: ``condition`` is the text of WHERE, None for every row.
+
+    ``query`` is the whole statement, with its parameters and settings; ``alias`` is what the condition may call the table.
+    """
+
+    table: str
+    alias: str
+    condition: str | None
+    query: Query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeleteDevices:
+    """DELETE DEVICES FROM: parts as those of ``Delete``."""
+
+    table: str
+    alias: str
+    condition: str | None
+    query: Query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    """UPDATE: ``assignments`` are (column, text of an expression); the other parts as those of ``Delete``."""
+
+    table: str
+    alias: str
+    assignments: tuple[tuple[str, str], ...]
+    condition: str | None
+    query: Query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShowDevices:
+    """SHOW DEVICES FROM: parts as those of ``Delete``."""
+
+    table: str
+    alias: str
+    condition: str | None
+    query: Query
+
+
+#: Statements about the devices or rows of one table that satisfy a condition.
+Conditional: TypeAlias = Delete | DeleteDevices | Update | ShowDevices
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ADD COLUMN."""
+
+    name: str
+    kind: ColumnType
+    role: Role
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """DROP COLUMN."""
+
+    name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """RENAME COLUMN name TO new."""
+
+    name: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """RENAME TO."""
+
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTtl:
+    """SET TTL, or RESET TTL with None."""
+
+    ttl_ns: int | None
+
+
+TableChange: TypeAlias = AddColumn | DropColumn | RenameColumn | RenameTable | SetTtl
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE, which changes one thing at a time."""
+
+    name: str
+    if_exists: bool
+    change: TableChange
+
+
 Statement: TypeAlias = (
-    Query | Explain | CreateTable | DropTable | ShowTables | ShowCreateTable | ShowSettings | Describe | SetSetting | Insert
-)
+    Query | Explain | CreateTable | DropTable | AlterTable | ShowTables | ShowCreateTable | ShowSettings | Describe | SetSetting
+    | Insert | Conditional
+)  # fmt: skip
