@@ -75,6 +75,19 @@ def deletion_ranges(table: TableSnapshot, predicate: Predicate | None, threads: 
     return _ranges_of_rows(table, predicate, threads)
 
 
+def deletion_of_devices(table: TableSnapshot, numbers: Int32Array) -> Deletion:
+    """All rows of some devices, as ranges."""
+    wanted = np.zeros(table.devices.count, np.bool_)
+    wanted[numbers] = True
+    devices = _stored_devices(table, wanted, INT64_MIN, INT64_MAX)
+    if not len(devices):
+        return Deletion.of((), 0)
+    selection = Selection(table, None, ScanStats(table.table.name))
+    selection.device_mask = wanted
+    ranges = devices, np.full(len(devices), INT64_MIN), np.full(len(devices), INT64_MAX)
+    return Deletion.of([ranges], sum(rows.count for rows in selection.row_sets()))
+
+
 def deletion_of_rows(table: TableSnapshot, device: Int32Array, time: IntArray) -> Deletion:
     """Rows that somebody else found, by device and time, as ranges. In append mode several may be alike."""
     visible = int(np.count_nonzero(time >= _oldest(table)))
@@ -175,7 +188,8 @@ def _ranges_of_terms(table: TableSnapshot, terms: list[_Term]) -> Deletion:
     parts = []
     row_count = 0
     for low, high, tags in _stretches(terms):
-        devices = _stored_devices(table, tags, low, high)
+        wanted = None if tags is None else evaluate(tags, table.devices.values, table.devices.count)
+        devices = _stored_devices(table, wanted, low, high)
         if len(devices):
             parts.append((devices, np.full(len(devices), low), np.full(len(devices), high)))
             bounds = (Compare(time, ">=", low), Compare(time, "<=", high))
@@ -197,17 +211,15 @@ def _stretches(terms: list[_Term]) -> Iterator[tuple[int, int, Predicate | None]
             yield stretch[0][0], stretch[-1][1], Or(sets) if len(sets) == len(covering) else None
 
 
-def _stored_devices(table: TableSnapshot, tags: Predicate | None, low: int, high: int) -> Int32Array:
+def _stored_devices(table: TableSnapshot, wanted: BoolArray | None, low: int, high: int) -> Int32Array:
     """The wanted devices that rows in [low, high] are stored of, deleted ones or not; −1 alone where every device is wanted."""
     stored = np.zeros(table.devices.count, np.bool_)
     for held in table.files:
         if held.max_time >= low and held.min_time <= high:
             index = held.file.resource
             stored[held.device_number[(index.min_time <= high) & (index.max_time >= low)]] = True
-    if tags is not None:
-        wanted = evaluate(tags, table.devices.values, table.devices.count)
-        if not wanted.all():
-            return np.flatnonzero(stored & wanted).astype(np.int32)
+    if wanted is not None and not wanted.all():
+        return np.flatnonzero(stored & wanted).astype(np.int32)
     return np.full(int(stored.any()), EVERY_DEVICE, np.int32)
 
 

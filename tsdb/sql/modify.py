@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,7 +18,15 @@ import numpy as np
 from tsdb.catalog.table import Table, TableOptions, require_column, with_ttl
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.exec.context import ExecContext
-from tsdb.exec.deletion import EVERY_DEVICE, Deletion, Int32Array, deletion_of_rows, deletion_ranges, present_devices
+from tsdb.exec.deletion import (
+    EVERY_DEVICE,
+    Deletion,
+    Int32Array,
+    deletion_of_devices,
+    deletion_of_rows,
+    deletion_ranges,
+    present_devices,
+)
 from tsdb.exec.executor import execute
 from tsdb.exec.selection import INT64_MAX, INT64_MIN
 from tsdb.plan.node import Plan, Project, TableScan
@@ -27,7 +35,7 @@ from tsdb.quoting import quoted_name
 from tsdb.sql.planner import BoundQuery, Planner
 from tsdb.sql.rewrite import INPUT_PREFIX
 from tsdb.sql.statement import Conditional, Delete, DeleteDevices, Query, ShowDevices, Update
-from tsdb.sql.token import tokenize
+from tsdb.sql.token import SYMBOL, Token, tokenize
 from tsdb.storage.arrange import SortedRows
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
@@ -192,6 +200,20 @@ class _Question:
             return list(execute(plan, ExecContext(seen, self.settings, self.settings.threads)))
 
     @property
+    def names_devices_alone(self) -> bool:
+        """Whether the condition, if it reads tags and attributes only, is the same for all rows of a device."""
+        from tsdb.exec.fold import functions, stable_functions
+
+        tokens = tokenize(self.statement.condition or "")
+        changing = functions(scalar=True) - stable_functions()
+        for token, following in zip(tokens, [*tokens[1:], Token(SYMBOL, "", 0, 0)], strict=True):
+            whole_row = token.is_name and token.text.lower() == self.statement.alias.lower() and not following.is_symbol(".")
+            called = token.is_name and token.text.lower() in changing and following.is_symbol("(")
+            if whole_row or called or token.is_symbol("#") or token.upper in ("COLUMNS", "SAMPLE", "TABLESAMPLE"):
+                return False
+        return True
+
+    @property
     def _rows_are_alike(self) -> bool:
         return not isinstance(self.statement, Delete) or self.table.table.options.mode != "table"
 
@@ -226,6 +248,9 @@ def _deletion(question: _Question) -> Deletion:
     match bound.naive:
         case Project(child=TableScan(predicate=predicate)):
             return deletion_ranges(table, predicate, question.settings.threads)
+    if question.names_devices_alone:
+        with suppress(InvalidInput, NotFound):  # it does not, or only rows can tell
+            return deletion_of_devices(table, _devices(replace(question, stand_in=_devices_of(table)))[0])
     batches = question.rows(bound.plan)
     if not batches:
         return Deletion.of((), 0)
