@@ -154,24 +154,27 @@ def test_text_kernels(mode: str, strings: list[bytes], literal: bytes) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @given(spans=st.lists(st.tuples(st.integers(-5, 30), st.integers(0, 9)), min_size=1, max_size=12), descending=st.booleans(),
-       low=st.integers(-6, 10), width=st.integers(0, 40), wanted=st.integers(0, 5), mask_bits=st.integers(0, 2**12))  # fmt: skip
+       low=st.integers(-6, 10), width=st.integers(0, 40), wanted=st.integers(0, 5), mask_bits=st.integers(0, 2**12),
+       skip_bits=st.integers(0, 2**12))  # fmt: skip
 def test_pull_and_witnesses(
-    mode: str, spans: list[tuple[int, int]], descending: bool, low: int, width: int, wanted: int, mask_bits: int
+    mode: str, spans: list[tuple[int, int]], descending: bool, low: int, width: int, wanted: int, mask_bits: int, skip_bits: int
 ) -> None:
     high = low + width
     min_time = np.array([a for a, _ in spans], np.int64)
     max_time = np.array([a + b for a, b in spans], np.int64)
     device = np.arange(len(spans), dtype=np.int32)[::-1].copy()
     mask = np.array([mask_bits >> i & 1 for i in range(len(spans))], np.bool_) if mask_bits % 3 else np.empty(0, np.bool_)
+    skip = np.array([skip_bits >> i & 1 for i in range(len(spans))], np.bool_) if skip_bits % 3 else np.empty(0, np.bool_)
     best = ~max_time if descending else min_time
     order = np.argsort(best, kind="stable").astype(np.int32)
-    wants = [int(i) for i in order if max_time[i] >= low and min_time[i] <= high and (not len(mask) or mask[device[i]])]
-    limits = np.array([low, high, descending, 0, 0, 0, 0, wanted, wanted], np.int64)
+    live = [int(i) for i in order if not len(skip) or not skip[i]]
+    wants = [i for i in live if max_time[i] >= low and min_time[i] <= high and (not len(mask) or mask[device[i]])]
+    limits = np.array([low, high, descending, 0, 0, 0, 0, wanted, wanted, 0], np.int64)
     cursor, pulled = np.zeros(2, np.int64), []
     none = np.empty(0, np.int64)
     for _ in range(len(spans) + 2):
         out = np.empty(wanted, np.int64)
-        count = runs.pull.resolve(mode)(order, none, min_time, max_time, device, mask, none, limits, cursor, out)
+        count = runs.pull.resolve(mode)(order, none, min_time, max_time, device, skip, mask, device, limits, cursor, out)
         pulled += out[:count].tolist()
         if cursor[0] == len(order):
             break
@@ -179,11 +182,57 @@ def test_pull_and_witnesses(
     sure = [i for i in wants if low <= (max_time[i] if descending else min_time[i]) <= high][:wanted]
     numbers, times = np.empty(wanted, np.int32), np.empty(wanted, np.int64)
     count = runs.witnesses.resolve(mode)(
-        order, min_time, max_time, device, mask, low, high, int(descending), wanted, numbers, times
+        order, min_time, max_time, device, skip, mask, low, high, int(descending), wanted, numbers, times
     )
     assert numbers[:count].tolist() == [int(device[i]) for i in sure]
     assert times[:count].tolist() == [int(max_time[i] if descending else min_time[i]) for i in sure]
     found, partial = np.empty(len(spans), np.int64), np.empty(len(spans), np.uint8)
-    count = runs.within.resolve(mode)(min_time, max_time, device, mask, low, high, found, partial)
+    count = runs.within.resolve(mode)(min_time, max_time, device, skip, mask, low, high, found, partial)
     assert found[:count].tolist() == sorted(wants)
     assert [bool(p) for p in partial[:count]] == [bool(min_time[i] < low or max_time[i] > high) for i in sorted(wants)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(spans=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=12), descending=st.booleans(),
+       tied=st.integers(0, 2), key=st.integers(0, 9), tie=st.integers(-9, 9))  # fmt: skip
+def test_pull_stops_at_what_the_threshold_excludes(
+    mode: str, spans: list[tuple[int, int]], descending: bool, tied: int, key: int, tie: int
+) -> None:
+    min_time = np.array([a for a, _ in spans], np.int64)
+    max_time = np.array([a + b for a, b in spans], np.int64)
+    device = np.arange(len(spans), dtype=np.int32)
+    rank = device[::-1].copy()
+    best = ~max_time if descending else min_time
+    ties = [np.zeros(len(spans), np.int64), rank.astype(np.int64), ~max_time if descending else min_time][tied]
+    order = np.lexsort((ties, best)).astype(np.int32)
+    threshold = ~key if descending else key
+    wants = [int(i) for i in order if best[i] < threshold or (best[i] == threshold and (not tied or ties[i] <= tie))]
+    limits = np.array([-100, 100, descending, 1, threshold, tie, 2**62, len(spans), len(spans), tied], np.int64)
+    cursor, out, none = np.zeros(2, np.int64), np.empty(len(spans), np.int64), np.empty(0, np.bool_)
+    run_key = np.empty(0, np.int64)
+    count = runs.pull.resolve(mode)(order, run_key, min_time, max_time, device, none, none, rank, limits, cursor, out)
+    assert out[:count].tolist() == wants
+    assert cursor[0] == len(order)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(held=st.sets(st.integers(0, 40)), wanted=st.sets(st.integers(0, 40)), seed=st.integers(0, 9))
+def test_runs_of_devices_are_found_by_tag_order(mode: str, held: set[int], wanted: set[int], seed: int) -> None:
+    rank = np.random.default_rng(seed).permutation(41).astype(np.int32)
+    device, some = (np.array(sorted(each, key=lambda number: rank[number]), np.int32) for each in (held, wanted))
+    found = np.empty(len(some), np.int64)
+    runs.of_devices.resolve(mode)(device, rank, some, found)
+    place = {number: run for run, number in enumerate(device.tolist())}
+    assert found.tolist() == [place.get(number, -1) for number in some.tolist()]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(times=st.lists(st.integers(-5, 20), min_size=1, max_size=20).map(sorted), bounds=st.lists(st.integers(0, 20), min_size=2),
+       key=st.integers(-6, 21), right=st.booleans())  # fmt: skip
+def test_search_in_rows(mode: str, times: list[int], bounds: list[int], key: int, right: bool) -> None:
+    values = np.array(times, np.int64)
+    edges = np.minimum(np.array(sorted(bounds), np.int64), len(times))
+    found = np.empty(len(edges) - 1, np.int64)
+    runs.search_rows.resolve(mode)(values, edges[:-1].copy(), edges[1:].copy(), key, int(right), found)
+    side = "right" if right else "left"
+    assert found.tolist() == [int(a + np.searchsorted(values[a:b], key, side)) for a, b in zip(edges[:-1], edges[1:], strict=True)]

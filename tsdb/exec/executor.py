@@ -130,8 +130,7 @@ def _rows_at_most(scan: TableScan, table: TableSnapshot) -> int:
     if scan.predicate is None or stored <= _NATIVE_SORT_ROWS:
         return stored
     selection = Selection(table, scan.predicate, ScanStats(scan.table))
-    ranges = [selection.runs(lane) for lane in selection.lanes()]
-    return sum(int((stops - starts).sum()) for starts, stops in ranges)
+    return sum(int((held.stops - held.starts).sum()) for lane in selection.lanes() for held in selection.run_groups(lane))
 
 
 def _limit(batches: Iterator[Batch], limit: int | None, offset: int) -> Iterator[Batch]:

@@ -31,6 +31,8 @@ class Intake:
 
         def prepare(rows: RowSet) -> Prepared | None:
             self._selection.stats.add_rows(rows.stored_rows)
+            if rows.count == 0:
+                return None
             if queue is not None:
                 rows = queue.qualifying(rows, threshold)
             return self._candidates.prepare(self._selection.filtered(rows), threshold)

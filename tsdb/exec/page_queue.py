@@ -64,8 +64,8 @@ class PageQueue:
         """The wanted pages of one file."""
         selection = self._selection
         source = selection.sources[lane.files[0]]
-        starts, stops = selection.runs(lane)
-        first, last = selection.clip(source, starts[:, 0], stops[:, 0])
+        held = selection.runs(lane)
+        first, last = selection.clip(source, held.starts[:, 0], held.stops[:, 0])
         if len(first) == 0:
             return None
         room = len(first) + source.file.page_count
@@ -89,9 +89,9 @@ class PageQueue:
         """The best and the worst tie that a row of each page can have, given the first and last wanted row of each."""
         source = self._selection.sources[lane.files[0]]
         if self._candidates.tie == "rank":
-            row_start = source.file.row_start
-            best, worst = (lane.rank[np.searchsorted(row_start, rows, "right") - 1] for rows in (first, last))
-            return best, worst
+            row_start, rank = source.file.row_start, self._selection.table.devices.rank
+            best, worst = (rank[lane.device[np.searchsorted(row_start, rows, "right") - 1]] for rows in (first, last))
+            return best.astype(np.int64), worst.astype(np.int64)
         if self._candidates.tie is None:
             return np.zeros(len(pages), np.int64), np.full(len(pages), ANY_TIE)
         times = source.statistics(self._selection.table.table.schema.time, "page")

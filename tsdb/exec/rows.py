@@ -1,7 +1,8 @@
 """Row sets: rows chosen but not read. Columns are read when asked for, for exactly the rows that are left.
 
-``FileRows`` are rows of one file, as ranges. ``MergedRows`` are rows that several files hold versions of: each reads the newest
-non-NULL value of every field. Both are selected further by masks, so that a filter on one column spares the reading of the next.
+``FileRows`` are rows of one file, as ranges. ``MergedRows`` are rows that several files hold versions of, or that tombstones left:
+each reads the newest non-NULL value of every field. Both are selected further by masks, so that a filter on one column spares the
+reading of the next.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.exec.kernels import merge, ranges
-from tsdb.exec.source import FileSource, table_column
-from tsdb_format.schema import Column
+from tsdb.exec.source import FileSource, ScanSources, table_column
+from tsdb.storage.tombstone import Tombstones, least_unapplied
+from tsdb_format.schema import SEQUENCE_NAME, Column
 from tsdb_format.types import INT64, Role
-from tsdb_format.vector import BoolArray, IntArray, Vector, concat
+from tsdb_format.vector import BoolArray, IntArray, Vector, concat, null_vector
 
 if TYPE_CHECKING:
+    from tsdb.exec.lane import Ranges
     from tsdb.storage.snapshot import TableSnapshot
 
 #: Name of the hidden row address column: file position in the snapshot and row within the file.
@@ -89,13 +92,16 @@ class FileRows:
 
 
 class MergedRows:
-    """Rows of which several files may hold versions; ``entries`` of one row are neighbours, oldest version first."""
+    """Rows of which several files may hold versions; ``entries`` of one row are neighbours, oldest version first.
 
-    __slots__ = ("_device", "_time", "count", "entry_row", "entry_source", "groups", "sources")
+    ``stored_rows`` counts the stored rows that were looked at for these: every version, also those that a tombstone hides.
+    """
+
+    __slots__ = ("_device", "_time", "count", "entry_row", "entry_source", "groups", "sources", "stored_rows")
 
     def __init__(
         self, sources: list[FileSource], entry_source: NDArray[np.int32], entry_row: IntArray, groups: IntArray,
-        device: NDArray[np.int32], time: IntArray,
+        device: NDArray[np.int32], time: IntArray, stored_rows: int,
     ) -> None:  # fmt: skip
         self.sources = sources
         self.entry_source = entry_source
@@ -104,11 +110,7 @@ class MergedRows:
         self._device = device
         self._time = time
         self.count = len(groups) - 1
-
-    @property
-    def stored_rows(self) -> int:
-        """Stored rows behind these: every version."""
-        return len(self.entry_row)
+        self.stored_rows = stored_rows
 
     def addresses(self) -> IntArray:
         """The address of every row's newest version."""
@@ -134,6 +136,8 @@ class MergedRows:
             return Vector(column.type, self._time)
         if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
             return device_values(table.devices, column, self._device)
+        if self.count == 0:
+            return null_vector(column.type, 0)
         entries = self._read_entries(column)
         chosen = np.empty(self.count, np.int64)
         valid = np.empty(self.count, np.bool_)
@@ -163,38 +167,61 @@ class MergedRows:
         entries = np.repeat(mask, sizes)
         groups = np.zeros(int(np.count_nonzero(mask)) + 1, np.int64)
         np.cumsum(sizes[mask], out=groups[1:])
-        return MergedRows(
-            self.sources, self.entry_source[entries], self.entry_row[entries], groups, self._device[mask], self._time[mask]
-        )
+        kept = self.entry_source[entries], self.entry_row[entries]
+        return MergedRows(self.sources, *kept, groups, self._device[mask], self._time[mask], len(kept[0]))
 
 
 RowSet: TypeAlias = FileRows | MergedRows
 
 
-def merge_rows(sources: list[FileSource], parts: list[tuple[IntArray, IntArray]]) -> MergedRows:
-    """Bring rows of several files (row ranges per source, oldest file first) together by device and time."""
+def merge_rows(sources: ScanSources, held: Ranges, deletes: bool) -> MergedRows:
+    """Bring rows of several files together by device and time, where the table keeps one row of these; else each stays a row.
+
+    With ``deletes``, versions that a tombstone hides are left out first: they neither show nor show through.
+    """
+    table = sources.table
     device, time, entry_source, entry_row = [], [], [], []
-    for number, (source, (starts, stops)) in enumerate(zip(sources, parts, strict=True)):
-        rows = FileRows(source, starts, stops)
+    read = 0
+    files = [sources[index] for index in held.files]
+    for column, source in enumerate(files):
+        first, last = held.starts[:, column], held.stops[:, column]
+        some = first < last
+        rows = FileRows(source, np.ascontiguousarray(first[some]), np.ascontiguousarray(last[some]))
+        read += rows.count
+        if deletes and rows.count:
+            rows = rows.select(~hidden(rows, table.tombstones))
         if rows.count:
             device.append(rows.device())
             time.append(rows.time())
-            entry_source.append(np.full(rows.count, number, np.int32))
+            entry_source.append(np.full(rows.count, column, np.int32))
             entry_row.append(rows.positions())
     if not device:
         empty = np.empty(0, np.int64)
-        return MergedRows(sources, np.empty(0, np.int32), empty, np.zeros(1, np.int64), np.empty(0, np.int32), empty)
+        return MergedRows(files, np.empty(0, np.int32), empty, np.zeros(1, np.int64), np.empty(0, np.int32), empty, read)
     devices, times = np.concatenate(device), np.concatenate(time)
-    rank = sources[0].table.devices.rank[devices].astype(np.int64)
+    rank = table.devices.rank[devices].astype(np.int64)
     order = np.lexsort((times, rank))  # stable: versions of one row stay oldest first
     devices, times, rank = devices[order], times[order], rank[order]
-    groups = np.empty(len(order) + 1, np.int64)
-    count = merge.group_starts(rank, times, groups)
-    groups = groups[: count + 1]
+    groups = np.arange(len(order) + 1, dtype=np.int64)
+    if table.table.options.mode == "table":
+        groups = groups[: merge.group_starts(rank, times, groups) + 1]
     first = groups[:-1]
-    return MergedRows(
-        sources, np.concatenate(entry_source)[order], np.concatenate(entry_row)[order], groups, devices[first], times[first]
-    )
+    entries = np.concatenate(entry_source)[order], np.concatenate(entry_row)[order]
+    return MergedRows(files, *entries, groups, devices[first], times[first], read)
+
+
+def hidden(rows: FileRows, tombstones: Tombstones) -> BoolArray:
+    """Which rows of a file are gone: a tombstone that the file has not carried out covers them, and they are not newer."""
+    file = rows.source.open_file
+    least = least_unapplied(file)
+    if least > tombstones.index.last:
+        return np.zeros(rows.count, np.bool_)
+    at = tombstones.index.sequence_at(rows.device(), rows.time())
+    gone: BoolArray = at >= max(least, file.max_sequence)
+    unsure = (at >= least) & ~gone
+    if unsure.any():  # only some rows' own numbers must be read
+        gone[unsure] = rows.select(unsure).read(SEQUENCE_NAME).values <= at[unsure]
+    return gone
 
 
 def row_column(table: TableSnapshot, name: str) -> Column:

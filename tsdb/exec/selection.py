@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.kernels import ranges
 from tsdb.exec.kernels import runs as run_kernels
-from tsdb.exec.lane import FileLane, Lane, lanes_of
+from tsdb.exec.lane import FileLane, Lane, Ranges, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
-from tsdb.exec.rows import FileRows, RowSet
+from tsdb.exec.rows import FileRows, RowSet, merge_rows
 from tsdb.exec.source import FileSource, ScanSources, table_column
 from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, conjuncts
 from tsdb_format.statistics import Statistics
@@ -37,6 +37,8 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 #: Rows that a scan hands on at a time: a few hundred kilobytes a column, so that a batch stays in the cache.
 BATCH_ROWS = 65_536
+#: Runs that span files and are looked at together.
+_MERGED_RUNS_MAX = 4_096
 #: Device decisions kept per device table: dashboards ask for the same few devices again and again.
 _DECISIONS_MAX = 64
 _NO_MASK = np.empty(0, np.bool_)
@@ -122,7 +124,7 @@ class Selection:
         """The lanes whose time range the selection meets."""
         if self.is_empty:
             return []
-        return [lane for lane in lanes_of(self.table) if not isinstance(lane, FileLane) or self.wants_file(lane.files[0])]
+        return [lane for lane in lanes_of(self.table) if lane.last_time >= self.time_low and lane.first_time <= self.time_high]
 
     def wants_file(self, index: int) -> bool:
         """Whether a file's whole time range meets the selection's; known without opening it."""
@@ -131,27 +133,44 @@ class Selection:
 
     # ------------------------------------------------------------------------------------------------ runs and ranges
 
-    def runs(self, lane: Lane) -> tuple[IntArray, IntArray]:
-        """Row ranges (n, files) of the lane's wanted runs in tag order, cut to the time bounds where that pays."""
-        if self._takes_all(lane):
-            return np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]], np.int64)
+    def runs(self, lane: Lane) -> Ranges:
+        """Row ranges of the lane's wanted runs in tag order, cut to the time bounds where that pays."""
+        if isinstance(lane, FileLane) and self._takes_all(lane):
+            return Ranges(lane.files, np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]]))
+        found, cut = self._wanted(lane)
+        return self.cut_ranges(lane.bounds(found), cut, self.time_low, self.time_high)
+
+    def run_groups(self, lane: Lane) -> Iterator[Ranges]:
+        """As ``runs``, some at a time where they span files: their dense form has a column for each."""
+        if isinstance(lane, FileLane):
+            yield self.runs(lane)
+            return
+        found, cut = self._wanted(lane)
+        for at in range(0, len(found), _MERGED_RUNS_MAX):
+            part = slice(at, at + _MERGED_RUNS_MAX)
+            yield self.cut_ranges(lane.bounds(found[part]), cut[part], self.time_low, self.time_high)
+
+    def _wanted(self, lane: Lane) -> tuple[IntArray, BoolArray]:
+        """The lane's wanted runs, and which of them have times outside of the bounds too."""
         found = np.empty(len(lane.min_time), np.int64)
         partial = np.empty(len(found), np.uint8)
         count = run_kernels.within(
-            lane.min_time, lane.max_time, lane.device, self.device_mask, self.time_low, self.time_high, found, partial
-        )
-        found, cut = found[:count], partial[:count].view(np.bool_)
-        if lane.merged is not None:
-            clean = ~lane.merged[found]
-            found, cut = found[clean], cut[clean]
-        starts, stops = lane.bounds(found)
-        if cut.any():
-            starts, stops = starts.copy(), stops.copy()
-            for column, index in enumerate(lane.files):
-                starts[cut, column], stops[cut, column] = self.cut(
-                    self.sources[index], starts[cut, column], stops[cut, column], self.time_low, self.time_high
-                )
-        return starts, stops
+            lane.min_time, lane.max_time, lane.device, _NO_MASK if lane.merged is None else lane.merged, self.device_mask,
+            self.time_low, self.time_high, found, partial,
+        )  # fmt: skip
+        return found[:count], partial[:count].view(np.bool_)
+
+    def cut_ranges(self, held: Ranges, which: BoolArray, low: int, high: int) -> Ranges:
+        """The ranges, those of some runs (``which``) cut to the rows with low ≤ time ≤ high."""
+        if not which.any():
+            return held
+        starts, stops = held.starts.copy(), held.stops.copy()
+        for column, index in enumerate(held.files):
+            some = which & (starts[:, column] < stops[:, column])
+            if some.any():
+                first, last = self.cut(self.sources[index], starts[some, column], stops[some, column], low, high)
+                starts[some, column], stops[some, column] = first, last
+        return Ranges(held.files, starts, stops)
 
     def _takes_all(self, lane: Lane) -> bool:
         """Whether every row of a lane that is one whole file is wanted."""
@@ -244,13 +263,20 @@ class Selection:
     def row_sets(self) -> Iterator[RowSet]:
         """All selected rows: file by file in tag and time order, then the merged ones; value filters not yet applied."""
         for lane in self.lanes():
-            starts, stops = self.runs(lane)
-            self.count_runs(len(lane.device) if self._takes_all(lane) else int(np.count_nonzero(stops > starts)))
-            yield from self.rows_of_runs(lane, starts, stops)
+            yield from self.rows_of_lane(lane)
         self.completed = True
 
-    def rows_of_runs(self, lane: Lane, starts: IntArray, stops: IntArray) -> Iterator[RowSet]:
-        """Row sets of runs, given as (n, files) ranges in ascending order: merged runs are never parted, rows of a file may be."""
+    def rows_of_lane(self, lane: Lane) -> Iterator[RowSet]:
+        """All selected rows of one lane."""
+        for held in self.run_groups(lane):
+            self.count_runs(len(lane.device) if self._takes_all(lane) else int(np.count_nonzero(held.stops > held.starts)))
+            yield from self.rows_of_runs(lane, *held)
+
+    def rows_of_runs(self, lane: Lane, files: tuple[int, ...], starts: IntArray, stops: IntArray) -> Iterator[RowSet]:
+        """Row sets of runs, given as ``Ranges`` in ascending order: merged runs are never parted, rows of a file may be.
+
+        A row set may have no row, where tombstones hide all that it was made from.
+        """
         if isinstance(lane, FileLane):
             source = self.sources[lane.files[0]]
             for first, last in slices(*self.clip(source, starts[:, 0], stops[:, 0]), self.batch_rows):
@@ -261,9 +287,9 @@ class Selection:
         while at < len(ends):
             before = ends[at - 1] if at else 0
             until = max(at + 1, int(np.searchsorted(ends, before + self.batch_rows, "right")))
-            rows = lane.rows(self.sources, starts[at:until], stops[at:until])
-            if rows.count:
-                yield rows
+            if ends[until - 1] > before:
+                held = Ranges(files, starts[at:until], stops[at:until])
+                yield merge_rows(self.sources, held, deletes=not lane.certain)
             at = until
 
 

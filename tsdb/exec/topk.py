@@ -50,5 +50,6 @@ def _page_scan(selection: Selection, candidates: Candidates, intake: Intake) -> 
         intake.take(row_sets, queue)
     for lane in lanes:
         if not isinstance(lane, FileLane):
-            for rows in selection.rows_of_runs(lane, *selection.runs(lane)):
-                intake.take([rows], queue)
+            for held in selection.run_groups(lane):
+                for rows in selection.rows_of_runs(lane, *held):
+                    intake.take([rows], queue)

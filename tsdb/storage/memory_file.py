@@ -43,6 +43,7 @@ class MemoryRun:
         self.rows = rows
         self.applied = applied
         self.row_count = int(rows.row_start[-1])
+        self.device_count = len(rows.numbers)
 
     def __repr__(self) -> str:
         return f"MemoryRun({self.table.name!r}, rows={self.row_count})"

@@ -66,6 +66,10 @@ class Tombstones:
             return self
         return Tombstones(self.device[mask], self.low[mask], self.high[mask], self.sequence[mask])
 
+    def meet(self, low: int, high: int, least: int) -> bool:
+        """Whether one of them with sequence ≥ ``least``, whatever its device, covers an instant of [low, high]."""
+        return bool(((self.sequence >= least) & (self.low <= high) & (self.high >= low)).any())
+
     @property
     def index(self) -> DeletedIndex:
         """What answers for rows and runs. Made when first asked for, from that of the version before where it was made there."""

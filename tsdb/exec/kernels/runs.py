@@ -5,23 +5,29 @@ from __future__ import annotations
 from tsdb_format.kernels.registry import kernel
 
 
-@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], i64[in], i64[in], i64[out], i64[out]) -> i64", small=True)
-def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limits, cursor, out):  # type: ignore[no-untyped-def]
+@kernel("(i32[in], i64[in], i64[in], i64[in], i32[in], b1[in], b1[in], i32[in], i64[in], i64[out], i64[out]) -> i64", small=True)
+def pull(order, run_key, min_time, max_time, device, skip, device_mask, rank, limits, cursor, out):  # type: ignore[no-untyped-def]
     """The next runs of a best-first order that can hold a wanted row.
 
-    ``limits`` = [time low, time high, descending, threshold active, threshold key, threshold tie, stop key, wanted, least].
-    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). ``run_tie`` is its tie, empty
-    where ties say nothing; ``device_mask`` is by table-wide device, empty for all. Pulls ``wanted`` runs, or fewer (``least``) once
-    keys pass ``stop key``. ``cursor`` = [position, key of the run it stopped at]; the position becomes the length when nothing is
-    left. Writes indices into the runs to ``out``; returns how many.
+    ``limits`` = [time low, time high, descending, threshold active, threshold key, threshold tie, stop key, wanted, least, tie].
+    A run's key is ``run_key`` or, where that is empty, its best time (bitwise-not when descending). Its tie is its device's
+    ``rank`` where ``tie`` is 1, its best time where that is 2; 0: ties say nothing. ``skip`` (by run) and ``device_mask`` (by
+    table-wide device) may be empty: skip none, want all. Pulls ``wanted`` runs, or fewer (``least``) once keys pass ``stop key``.
+    ``cursor`` = [position, key of the run it stopped at]; the position becomes the length when nothing is left. Writes indices into
+    the runs to ``out``; returns how many.
     """
     low, high, descending, active, threshold = limits[0], limits[1], limits[2], limits[3], limits[4]
-    tie, stop_key, wanted, least = limits[5], limits[6], limits[7], limits[8]
+    worst_tie, stop_key, wanted, least, tied = limits[5], limits[6], limits[7], limits[8], limits[9]
     count = 0
     at = cursor[0]
     while at < order.shape[0]:
         i = order[at]
-        if max_time[i] < low or min_time[i] > high or (device_mask.shape[0] > 0 and not device_mask[device[i]]):
+        if (
+            (skip.shape[0] > 0 and skip[i])
+            or max_time[i] < low
+            or min_time[i] > high
+            or (device_mask.shape[0] > 0 and not device_mask[device[i]])
+        ):
             at += 1
             continue
         if run_key.shape[0] > 0:
@@ -34,12 +40,14 @@ def pull(order, run_key, min_time, max_time, device, device_mask, run_tie, limit
             if key > threshold:
                 at = order.shape[0]
                 break
-            if run_tie.shape[0] > 0 and key == threshold and run_tie[i] > tie:
-                if run_key.shape[0] > 0 or low <= (max_time[i] if descending != 0 else min_time[i]) <= high:
-                    at = order.shape[0]  # runs of equal keys come by tie; only keys that the bounds made equal do not
-                    break
-                at += 1
-                continue
+            if tied != 0 and key == threshold:
+                tie = rank[device[i]] if tied == 1 else ~max_time[i] if descending != 0 else min_time[i]
+                if tie > worst_tie:
+                    if run_key.shape[0] > 0 or low <= (max_time[i] if descending != 0 else min_time[i]) <= high:
+                        at = order.shape[0]  # runs of equal keys come by tie; only keys that the bounds made equal do not
+                        break
+                    at += 1
+                    continue
         if count >= wanted or (count >= least and key > stop_key):
             cursor[1] = key
             break
@@ -108,14 +116,19 @@ def search_rows(values, starts, stops, key, side_right, found):  # type: ignore[
         found[i] = low
 
 
-@kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64", small=True)
-def witnesses(order, min_time, max_time, device, device_mask, low, high, descending, wanted, numbers, times):  # type: ignore[no-untyped-def]
-    """The first ``wanted`` devices of a best-first order whose best row surely is in [low, high], with that row's time."""
+@kernel("(i32[in], i64[in], i64[in], i32[in], b1[in], b1[in], i64, i64, i64, i64, i32[out], i64[out]) -> i64", small=True)
+def witnesses(order, min_time, max_time, device, skip, device_mask, low, high, descending, wanted, numbers, times):  # type: ignore[no-untyped-def]
+    """The first ``wanted`` devices of a best-first order whose best row surely is in [low, high], with that row's time.
+
+    ``skip`` and ``device_mask`` as in ``pull``.
+    """
     count = 0
     for at in range(order.shape[0]):
         if count >= wanted:
             break
         i = order[at]
+        if skip.shape[0] > 0 and skip[i]:
+            continue
         best = max_time[i] if descending != 0 else min_time[i]
         if best < low or best > high:
             continue
@@ -128,12 +141,15 @@ def witnesses(order, min_time, max_time, device, device_mask, low, high, descend
     return count
 
 
-@kernel("(i64[in], i64[in], i32[in], b1[in], i64, i64, i64[out], u8[out]) -> i64", small=True)
-def within(min_time, max_time, device, device_mask, low, high, out, partial):  # type: ignore[no-untyped-def]
-    """Wanted file devices whose time range meets [low, high]; ``partial`` is 1 where it leaves it too. Returns how many."""
+@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i64, i64, i64[out], u8[out]) -> i64", small=True)
+def within(min_time, max_time, device, skip, device_mask, low, high, out, partial):  # type: ignore[no-untyped-def]
+    """Wanted runs whose time range meets [low, high]; ``partial`` is 1 where it leaves it too. Returns how many.
+
+    ``skip`` and ``device_mask`` as in ``pull``.
+    """
     count = 0
     for i in range(min_time.shape[0]):
-        if max_time[i] < low or min_time[i] > high:
+        if max_time[i] < low or min_time[i] > high or (skip.shape[0] > 0 and skip[i]):
             continue
         if device_mask.shape[0] > 0 and not device_mask[device[i]]:
             continue
@@ -162,3 +178,25 @@ def overlapping(device, min_time, max_time, dirty):  # type: ignore[no-untyped-d
         dirty[i] = True
         count += 1
     return count
+
+
+@kernel("(i32[in], i32[in], i32[in], i64[out]) -> void", small=True)
+def of_devices(device, rank, wanted, found):  # type: ignore[no-untyped-def]
+    """The run of each wanted device, or -1. Both the runs' devices and the wanted ones are in tag order, each at most once."""
+    low = 0
+    for i in range(wanted.shape[0]):
+        key = rank[wanted[i]]
+        high = low
+        step = 1
+        while high < device.shape[0] and rank[device[high]] < key:
+            low = high + 1
+            high += step
+            step *= 2
+        high = min(high, device.shape[0])
+        while low < high:
+            middle = (low + high) // 2
+            if rank[device[middle]] < key:
+                low = middle + 1
+            else:
+                high = middle
+        found[i] = low if low < device.shape[0] and device[low] == wanted[i] else -1
