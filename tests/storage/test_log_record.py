@@ -124,6 +124,16 @@ def test_arrays_of_another_length_or_type_are_refused() -> None:
             encode(1, change)
 
 
+def test_what_could_not_be_decoded_is_not_encoded() -> None:
+    pool = Pool.of([b"a"])
+    for vector in (Vector(STRING, np.zeros(2, np.int32)), Vector(INT64, np.zeros(2, np.int64), None, pool)):
+        with pytest.raises(ValueError, match="pool"):
+            encode(1, one_column(vector))
+    late = Change(1, numbers=np.zeros(1, np.int32), row_start=np.array([2, 4]), columns={1: Vector(INT64, np.arange(4))})
+    with pytest.raises(ValueError, match="begin at 2"):
+        encode(1, late)
+
+
 def test_a_commit_too_large_for_a_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_segment, "PAYLOAD_BYTES_MAX", 1_000)
     with pytest.raises(InvalidInput, match="too large for the log"):

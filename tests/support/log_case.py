@@ -100,3 +100,9 @@ def read_log(folder: Path, after: int = 0, storage: Storage = DISK) -> tuple[Rep
         found[sequence] = plain(change)
 
     return replay(str(folder), after, apply, storage), found
+
+
+def put(path: Path, raw: bytes | bytearray) -> None:
+    """Give a file other bytes. A new file: ext4 takes milliseconds to write one anew in place, afraid of losing it."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(raw)

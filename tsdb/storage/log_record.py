@@ -99,6 +99,8 @@ def encode(sequence: int, change: Change, synced: int = 0) -> bytearray:
     if len(change.attribute_devices):
         _add(arrays, change.attribute_devices, 4 * len(change.attribute_devices))
     if devices:
+        if row_start[0]:
+            raise ValueError(f"the rows begin at {row_start[0]}")
         _add(arrays, change.numbers, 4 * devices)
         _add(arrays, row_start, 8 * devices + 8)
     if deletes:
@@ -126,6 +128,8 @@ def _add_vector(parts: list[bytes | memoryview], column: int, part: int, vector:
     if vector.pool is not None and len(vector.pool.offsets) - 1 > (count if count <= _FEW else 2 * count):
         vector = compacted(vector) if count > _FEW else _only_used(vector, vector.pool)
     width, validity, pool = vector.type.width, vector.validity, vector.pool
+    if (pool is None) is (kind in _POOLED):
+        raise ValueError(f"column {column} is {vector.type}, with or without a pool where it must not be")
     _add(parts, vector.values, count * _ITEM_BYTES[kind] * (width or 1))
     if validity is not None:
         part |= _HAS_NULLS
