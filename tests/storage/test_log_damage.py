@@ -168,6 +168,17 @@ def test_a_missing_segment_ends_the_replay(tmp_path: Path, gone: int) -> None:
     assert read_log(tmp_path, gone + 1)[1] == {number: expected[number] for number in range(gone + 2, 7)}
 
 
+def test_a_segment_without_records_says_what_was_before_it(tmp_path: Path) -> None:
+    write_log(tmp_path, [2, 2, 2])
+    (tmp_path / segment_name(3)).unlink()
+    path = tmp_path / segment_name(5)
+    put(path, path.read_bytes()[:HEAD_BYTES])
+    found, changes = read_log(tmp_path)
+    assert list(changes) == [1, 2]
+    assert found.problem is not None
+    assert (found.problem.path, found.problem.offset, found.damaged) == (str(path), 0, (path.name,))
+
+
 def test_a_missing_last_segment_cannot_be_noticed(tmp_path: Path) -> None:
     write_log(tmp_path, [2, 2])
     (tmp_path / segment_name(3)).unlink()

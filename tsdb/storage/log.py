@@ -234,7 +234,6 @@ class Log:
         """Begin the segment whose first record is that commit."""
         self._settle()
         path = f"{self._folder}/{segment_name(sequence)}"
-        self._storage.remove(path)  # of a process that died before it wrote a record; readers may have it mapped
         self._file, self._named, self._first, self._base = self._storage.create(path), False, sequence, self._position
         self._write(head_bytes(sequence))
 

@@ -10,6 +10,8 @@ from tsdb_format.errors import Corruption
 def settle_segment(path: str, replayed: int, storage: Storage) -> int:
     """Replace an unfinished segment by a durable, finished copy of its valid records, and remove one that has none.
 
+    Neither changes a file in place: readers may have it mapped.
+
     Returns its size, 0 where it was removed. A finished one stays as it is. ``replayed`` is the last commit that was replayed.
     Raises OSError; Corruption where the segment is damaged, or holds commits that were not replayed: it was to be set aside.
     """
