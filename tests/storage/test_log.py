@@ -299,6 +299,27 @@ def test_after_a_failed_write_what_was_written_before_can_be_synced(tmp_path: Pa
     assert found.unfinished_bytes > 0
 
 
+@pytest.mark.parametrize("whole", [1, 2])
+def test_nothing_follows_a_record_that_was_written_in_part(tmp_path: Path, whole: int) -> None:
+    """A commit, or the END after it."""
+    storage = FailingStorage(3 if whole == 1 else 4, kinds={"write"})
+    log = Log(str(tmp_path), 1, storage)
+    for number in range(1, whole + 1):
+        log.append(number, row(number))
+    with pytest.raises(Error, match="No space left"):
+        log.append(2, row(2)) if whole == 1 else log.rotate(3)
+    for _ in range(2):
+        with pytest.raises(Error, match="takes no more writes"):
+            log.rotate(3)
+        with pytest.raises(Error, match="takes no more writes"):
+            log.append(3, row(3))
+    log.close()
+    assert storage.operations == storage.fail_at
+    found, changes = read_log(tmp_path)
+    assert len(changes) == whole
+    assert (found.problem, found.unfinished_bytes > 0) == (None, True)
+
+
 def test_the_first_sync_of_a_segment_makes_its_name_durable(tmp_path: Path) -> None:
     storage = FailingStorage()
     write_log(tmp_path, [2, 1], storage=storage)

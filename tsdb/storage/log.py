@@ -159,6 +159,7 @@ class Log:
             while not finished:
                 reached = self._sync_all()
                 with self._lock:
+                    self._check()
                     finished = reached == self._position
                     if finished:
                         reached = self._finish()
@@ -246,9 +247,10 @@ class Log:
             self._write(frame(END, self._last, self._position - self._base))
             file.sync()
             file.close()
-        except OSError as error:
+        except BaseException as error:  # also when interrupted: nothing may follow a part of an END
             self._lost = error
-            raise self._refusal() from error
+            self._break(error)
+            raise
         self._finished.append(_Finished(segment_name(self._first), self._first, self._last, self._position - self._base))
         self._file, self._base = None, self._position
         return self._position
