@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from tsdb.catalog.device import DeviceTable
 from tsdb.exec.kernels import merge, ranges
 from tsdb.exec.source import FileSource, ScanSources, table_column
-from tsdb.storage.tombstone import Tombstones, least_unapplied
 from tsdb_format.schema import SEQUENCE_NAME, Column
 from tsdb_format.types import INT64, Role
 from tsdb_format.vector import BoolArray, IntArray, Vector, concat, null_vector
@@ -23,6 +22,7 @@ from tsdb_format.vector import BoolArray, IntArray, Vector, concat, null_vector
 if TYPE_CHECKING:
     from tsdb.exec.lane import Ranges
     from tsdb.storage.snapshot import TableSnapshot
+    from tsdb.storage.tombstone import Tombstones
 
 #: Name of the hidden row address column: file position in the snapshot and row within the file.
 ROW_ID_NAME = "_rowid"
@@ -188,8 +188,8 @@ def merge_rows(sources: ScanSources, held: Ranges, deletes: bool) -> MergedRows:
         some = first < last
         rows = FileRows(source, np.ascontiguousarray(first[some]), np.ascontiguousarray(last[some]))
         read += rows.count
-        if deletes and rows.count:
-            rows = rows.select(~hidden(rows, table.tombstones))
+        if deletes and rows.count and table.tombstones.may_hide(source.open_file):
+            rows = rows.select(~_hidden(rows, table.tombstones))
         if rows.count:
             device.append(rows.device())
             time.append(rows.time())
@@ -210,18 +210,10 @@ def merge_rows(sources: ScanSources, held: Ranges, deletes: bool) -> MergedRows:
     return MergedRows(files, *entries, groups, devices[first], times[first], read)
 
 
-def hidden(rows: FileRows, tombstones: Tombstones) -> BoolArray:
-    """Which rows of a file are gone: a tombstone that the file has not carried out covers them, and they are not newer."""
+def _hidden(rows: FileRows, tombstones: Tombstones) -> BoolArray:
+    """Which rows of a file a tombstone hides."""
     file = rows.source.open_file
-    least = least_unapplied(file)
-    if least > tombstones.index.last:
-        return np.zeros(rows.count, np.bool_)
-    at = tombstones.index.sequence_at(rows.device(), rows.time())
-    gone: BoolArray = at >= max(least, file.max_sequence)
-    unsure = (at >= least) & ~gone
-    if unsure.any():  # only some rows' own numbers must be read
-        gone[unsure] = rows.select(unsure).read(SEQUENCE_NAME).values <= at[unsure]
-    return gone
+    return tombstones.hidden(file, rows.device(), rows.time(), lambda unsure: rows.select(unsure).read(SEQUENCE_NAME).values)
 
 
 def row_column(table: TableSnapshot, name: str) -> Column:

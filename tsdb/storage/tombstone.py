@@ -7,6 +7,7 @@ other kind of delete. Nothing here says which files a tombstone still matters to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,6 +67,23 @@ class Tombstones:
             return self
         return Tombstones(self.device[mask], self.low[mask], self.high[mask], self.sequence[mask])
 
+    def may_hide(self, file: Sequenced) -> bool:
+        """Whether one of them is younger than some row of a file and not carried out in it."""
+        return least_unapplied(file) <= self.index.last
+
+    def hidden(self, file: Sequenced, device: Int32Array, time: IntArray, sequences: Callable[[BoolArray], IntArray]) -> BoolArray:
+        """Which rows of a file, given by device and time, are gone: one of them covers the row and is not older than it.
+
+        ``sequences`` gives the sequence numbers of the rows of a mask; it is asked only where the file's bounds do not decide.
+        """
+        least = least_unapplied(file)
+        at = self.index.sequence_at(device, time)
+        gone: BoolArray = at >= max(least, file.max_sequence)
+        unsure = (at >= least) & ~gone
+        if unsure.any():
+            gone[unsure] = sequences(unsure) <= at[unsure]
+        return gone
+
     def meet(self, low: int, high: int, least: int) -> bool:
         """Whether one of them with sequence ≥ ``least``, whatever its device, covers an instant of [low, high]."""
         return bool(((self.sequence >= least) & (self.low <= high) & (self.high >= low)).any())
@@ -110,7 +128,7 @@ class DeletedIndex:
         return out
 
     def touches(self, device: Int32Array, min_time: IntArray, max_time: IntArray, least: int) -> BoolArray:
-        """Whether a tombstone with sequence ≥ ``least`` covers an instant of each run's time range."""
+        """Whether a tombstone with sequence ≥ ``least`` (at least 1) covers an instant of each run's time range."""
         out = np.zeros(len(device), np.bool_)
         if least <= self.last:
             for layer in self.layers:
@@ -126,6 +144,10 @@ class Sequenced(Protocol):
     @property
     def min_sequence(self) -> int:
         """The lowest sequence number of its rows."""
+
+    @property
+    def max_sequence(self) -> int:
+        """The highest one."""
 
     @property
     def applied(self) -> int:
