@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.history_case import History
 from support.snapshots import Row, build_snapshot, holds, make_schema, overlay, tag_order, vector_of
 from tsdb.catalog.table import TableOptions
+from tsdb.exec.context import ExecContext
 from tsdb.exec.deletion import EVERY_DEVICE, Deletion, deletion_of_rows, deletion_ranges, present_devices
-from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Not, Or, Predicate
-from tsdb.storage.snapshot import TableSnapshot
+from tsdb.exec.executor import execute
+from tsdb.plan.node import TableScan
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Not, Or, Predicate, columns_of
+from tsdb.settings import Settings
+from tsdb.storage.snapshot import Snapshot, TableSnapshot
 from tsdb_format.schema import Schema
 from tsdb_format.types import DOUBLE, INT32, STRING, TIMESTAMP_S, Role
 
@@ -121,6 +126,54 @@ def test_any_predicate(tmp_path: Path, commits: list[list[Row]], predicate: Pred
 def test_rows_that_are_not_unique(tmp_path: Path, commits: list[list[Row]], predicate: Predicate) -> None:
     table, written = build(tmp_path, commits, mode="append")
     check(table, written, predicate, deletion_ranges(table, predicate))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    """Writes to files and memory, deletes, and pieces rewritten as one."""
+    tags = st.one_of(st.none(), st.fixed_dictionaries({"host": st.sampled_from(HOSTS), "slot": st.sampled_from(SLOTS)}))
+    bounds = st.lists(st.one_of(st.integers(-4, 9), st.sampled_from([MIN, MAX])), min_size=2, max_size=2).map(sorted)
+    write = st.tuples(st.just("write"), rows(), st.booleans())
+    step = st.one_of(
+        write, write, st.tuples(st.just("delete"), tags, bounds), st.tuples(st.just("compact"), st.integers(1, 3), st.booleans())
+    )
+    return draw(st.lists(step, min_size=1, max_size=7))
+
+
+@given(
+    steps=histories(),
+    chosen=st.lists(predicates(*SCHEMA.by_name), min_size=1, max_size=2),
+    mode=st.sampled_from(["table", "append"]),
+)
+def test_what_deletes_leave_of_a_history(tmp_path: Path, steps: list[Any], chosen: list[Predicate], mode: Any) -> None:
+    """Deletes over files, rows in memory and earlier deletes: scans see the other rows, and counts are of visible ones."""
+    history = History(tmp_path / str(next(_counter)), SCHEMA, TableOptions(rows_per_page=4, mode=mode))
+    for step in steps:
+        match step:
+            case ("write", given_rows, memory):
+                history.write(given_rows, memory)
+            case ("delete", tags, (low, high)):
+                history.delete(tags, low, high)
+            case ("compact", count, memory):
+                history.compact(count, memory)
+    left = history.visible()
+    table = labelled(history.table_snapshot())
+    for sequence, predicate in enumerate(chosen, history.sequence + 1):
+        if mode != "table" and "usage" in columns_of(predicate):
+            continue
+        device = devices_of(table, left).tolist() if left else []
+        shown = [{**row, "label": LABELS[number % len(LABELS)]} for row, number in zip(left, device, strict=True)]
+        keep = [holds(predicate, row) is not True for row in shown]
+        found = deletion_ranges(table, predicate)
+        assert found.row_count == keep.count(False)
+        left = [row for row, kept in zip(left, keep, strict=True) if kept]
+        table = replace(table, tombstones=table.tombstones.plus(found.device, found.low, found.high, sequence))
+        scan = execute(TableScan("t", ("time", "host", "slot", "usage")), ExecContext(Snapshot(1, 0, {"t": table}), Settings()))
+        rows_left = [row for batch in scan for row in zip(*(v.to_physical_list() for v in batch.vectors.values()), strict=True)]
+        wanted = [tuple(row.get(name) for name in ("time", "host", "slot", "usage")) for row in left]
+        assert sorted(map(repr, rows_left)) == sorted(map(repr, wanted))
+        present = set(devices_of(table, left).tolist()) if left else set()
+        assert set(np.flatnonzero(present_devices(table)).tolist()) == present
 
 
 @given(commits=st.lists(rows(), min_size=1, max_size=3), ttl=st.booleans())

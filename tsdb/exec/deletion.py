@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.table import with_ttl
 from tsdb.exec.evaluate import evaluate, normalize
-from tsdb.exec.lane import FileLane
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.selection import INT64_MAX, INT64_MIN, Selection
 from tsdb.exec.stats import ScanStats
@@ -104,11 +103,11 @@ def present_devices(table: TableSnapshot) -> BoolArray:
     present = np.zeros(table.devices.count, np.bool_)
     selection = Selection(table, None, ScanStats(table.table.name))
     for lane in selection.lanes():
-        if isinstance(lane, FileLane):
+        if lane.certain:
             seen = lane.max_time >= selection.time_low
             present[lane.device[seen if lane.merged is None else seen & ~lane.merged]] = True
             continue
-        for rows in selection.rows_of_runs(lane, *selection.runs(lane)):
+        for rows in selection.rows_of_lane(lane):
             present[rows.device()] = True
     return present
 
