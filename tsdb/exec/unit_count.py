@@ -15,6 +15,7 @@ from tsdb_format.vector import BoolArray
 
 if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
+    from tsdb.exec.source import FileSource
     from tsdb.storage.snapshot import TableFile
 
 
@@ -35,7 +36,7 @@ class UnitCount:
                 self._count_unwanted(held)
                 continue
             seen = read.get(index)
-            wanted, devices, rows = self._wanted(index)
+            wanted, rows, devices = self._wanted(index)
             pages = held.file.page_count
             seen = np.zeros(pages, np.uint8) if seen is None else seen
             self._count("pages", seen.view(np.bool_), wanted)
@@ -52,34 +53,44 @@ class UnitCount:
             counts[f"{level}_read"] = min(done, known)
             self._spare(level, known - counts[f"{level}_read"])
 
-    def _wanted(self, index: int) -> tuple[BoolArray, BoolArray, int]:
-        """Pages and devices of a file that the predicate alone would read, and an upper bound of their rows."""
+    def _wanted(self, index: int) -> tuple[BoolArray, int, BoolArray]:
+        """Pages of a file that the predicate alone would read, an upper bound of their rows, and the file's wanted devices."""
         selection = self.selection
         file = selection.table.files[index]
         resource = file.file.resource
         devices = (resource.max_time >= selection.time_low) & (resource.min_time <= selection.time_high)
         if len(selection.device_mask):
             devices &= selection.device_mask[file.device_number]
-        chosen = np.flatnonzero(devices)
-        starts, stops = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
-        count = ranges.runs_of_devices(file.file.row_start, chosen, starts, stops)
         source = selection.sources[index]
-        verdict = selection.page_verdicts(source)
         time = source.statistics(selection.table.table.schema.time, "page")
         assert time is not None
         assert time.min is not None
         assert time.max is not None
         meets = (time.max >= selection.time_low) & (time.min <= selection.time_high)
-        pages = meets if verdict is None else meets & (verdict != CANNOT_MATCH)
-        if verdict is not None and lanes_of(selection.table)[index].merged is not None:
-            pages = meets  # stored values of merged rows prove nothing
+        verdict = selection.page_verdicts(source)
+        merged = lanes_of(selection.table)[index].merged
+        if verdict is None:
+            return *self._pages_of(source, devices, meets), devices
+        clean = devices if merged is None else devices & ~merged
+        pages, rows = self._pages_of(source, clean, meets & (verdict != CANNOT_MATCH))
+        if merged is not None:  # stored values of merged rows prove nothing
+            more_pages, more_rows = self._pages_of(source, devices & merged, meets)
+            pages, rows = pages | more_pages, rows + more_rows
+        return pages, rows, devices
+
+    @staticmethod
+    def _pages_of(source: FileSource, devices: BoolArray, pages: BoolArray) -> tuple[BoolArray, int]:
+        """Those of some pages that hold rows of some of the file's devices, and how many rows."""
+        chosen = np.flatnonzero(devices)
+        starts, stops = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
+        count = ranges.runs_of_devices(source.file.row_start, chosen, starts, stops)
         room = count + source.file.page_count
         pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
         count = ranges.split_by_page(starts[:count], stops[:count], source.rows_per_page, *pieces)
         kept = pages[pieces[2][:count]]
         touched = np.zeros(source.file.page_count, np.bool_)
         touched[pieces[2][:count][kept]] = True
-        return touched, devices, int((pieces[1][:count] - pieces[0][:count])[kept].sum())
+        return touched, int((pieces[1][:count] - pieces[0][:count])[kept].sum())
 
     def _count_unwanted(self, held: TableFile) -> None:
         file = held.file
