@@ -135,6 +135,7 @@ def test_everything_deleted_is_read_and_counted(tmp_path: Path) -> None:
     history.delete(None, -(2**63), 2**63 - 1)
     counters = topk(history, NEWEST, 10)
     assert (counters["rows_read"], counters["rows_returned"], counters["bytes_read"]) == (50, 0, 0)
+    assert counters["rows_merged"] == 50
     assert topk(history, BUSIEST, 10)["rows_read"] == 50
 
 
@@ -176,6 +177,7 @@ def test_overwritten_rows_in_memory_void_stored_statistics(tmp_path: Path) -> No
     assert topk(history, BUSIEST, 1)["pages_pruned_by_topk"] > 80
     counters = topk(history, NEWEST, 5, Compare("note", "=", "late"))
     assert counters["rows_returned"] == 1
+    assert topk(history, NEWEST, 400)["rows_merged"] == 2, "the one row that there are three versions of"
 
 
 @pytest.mark.parametrize("memory", [False, True])

@@ -152,4 +152,17 @@ def test_one_row() -> None:
     assert (run.min_sequence, run.max_sequence, run.applied) == (12, 12, 11)
     assert run.file.resource.by_max_time.tolist() == run.file.resource.by_min_time.tolist() == [0]
     whole = np.zeros(1, np.int64), np.ones(1, np.int64)
-    assert run.file.read("field0", *whole) is columns["field0"]
+    assert same_values(run.file.read("field0", *whole), columns["field0"])
+
+
+@pytest.mark.parametrize("bounds", [([0], [100]), ([5], [9]), ([1, 50], [3, 60])])
+def test_who_reads_may_write_to_what_he_got(tmp_path: Path, bounds: tuple[list[int], list[int]]) -> None:
+    case = random_case(9)
+    run, stored = both(tmp_path, case)
+    starts, stops = (np.array(edges, np.int64) for edges in bounds)
+    for name in case.columns:
+        found = run.file.read(name, starts, stops)
+        found.values[...] = 0
+        if found.validity is not None:
+            found.validity[...] = False
+        assert same_values(run.file.read(name, starts, stops), stored.read(name, starts, stops))

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.exec.kernels import ranges
+from tsdb.exec.bundle import Bundles, Entries, Taken, bundles_of
 from tsdb.exec.kernels import runs as run_kernels
+from tsdb.exec.kernels import sorting
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.tombstone import Tombstones, least_unapplied
 from tsdb_format.vector import BoolArray, IntArray
@@ -31,74 +31,9 @@ if TYPE_CHECKING:
 Int32Array = NDArray[np.int32]
 
 #: Runs of the newest files up to which what they change is found anew for each snapshot, and not kept.
-_UNKEPT_RUNS_MAX = 1_024
-#: Share of taken runs from which an order without them is worth keeping.
-_DENSE = 0.25
-
-
-class Taken:
-    """Marks of runs (or bundles) that a bundle elsewhere holds."""
-
-    __slots__ = ("_orders", "count", "marks")
-
-    def __init__(self, marks: BoolArray) -> None:
-        self.marks = marks
-        self.count = int(np.count_nonzero(marks))
-        self._orders: dict[bool, Int32Array] = {}
-
-    def thinned(self, order: Int32Array, descending: bool) -> Int32Array:
-        """A best-first order of the runs without those that are taken, as far as leaving them out once is cheaper."""
-        if self.count < _DENSE * len(self.marks):
-            return order
-        found = self._orders.get(descending)
-        if found is None:
-            found = self._orders[descending] = order[~self.marks[order]]
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class Bundles:
-    """Bundles of different devices, in tag order. Bundle i consists of the rows start:stop of ``file`` of the entries
-    first[i]:first[i+1], which ascend by file.
-
-    ``certain``: no tombstone touches them, so that there surely are rows at ``min_time`` and ``max_time``.
-    """
-
-    device: Int32Array
-    min_time: IntArray
-    max_time: IntArray
-    first: IntArray
-    file: IntArray
-    start: IntArray
-    stop: IntArray
-    certain: bool
-
-    @cached_property
-    def first_time(self) -> int:
-        """The first time of all."""
-        return int(self.min_time.min())
-
-    @cached_property
-    def last_time(self) -> int:
-        """The last time of all."""
-        return int(self.max_time.max())
-
-    @cached_property
-    def by_max_time(self) -> Int32Array:
-        """Bundles by max time descending; ties in tag order."""
-        return np.argsort(~self.max_time, kind="stable").astype(np.int32)
-
-    @cached_property
-    def by_min_time(self) -> Int32Array:
-        """Bundles by min time ascending; ties in tag order."""
-        return np.argsort(self.min_time, kind="stable").astype(np.int32)
-
-    def entries(self, bundles: IntArray) -> tuple[IntArray, IntArray]:
-        """The entries of some bundles, and how many each has."""
-        first, stop = self.first[bundles], self.first[bundles + 1]
-        out = np.empty(int((stop - first).sum()), np.int64)
-        ranges.expand(first, stop, out)
-        return out, stop - first
+_UNKEPT_RUNS_MAX = 256
+#: Runs from which sorting each device's runs on its own is faster.
+_KERNEL_SORTED_MIN = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,11 +46,11 @@ class Arrangement:
     bundles: tuple[tuple[Bundles, Taken | None], ...] = ()
 
     def describes(self, table: TableSnapshot) -> bool:
-        """Whether it holds of that many first files of a snapshot."""
+        """Whether it holds of that many first files of a snapshot, but for deletes that came later."""
         return (
-            self.tombstones is table.tombstones
-            and len(self.files) <= len(table.files)
+            len(self.files) <= len(table.files)
             and all(mine() is theirs for mine, theirs in zip(self.files, table.files, strict=False))
+            and table.tombstones.extends(self.tombstones)
         )
 
 
@@ -125,6 +60,8 @@ _KNOWN: weakref.WeakKeyDictionary[TableFile, Arrangement] = weakref.WeakKeyDicti
 def arrangement_of(table: TableSnapshot) -> Arrangement:
     """The arrangement of all files of a snapshot, made from the longest one that is known."""
     made = _longest_known(table)
+    if made.tombstones is not table.tombstones:
+        made = _KNOWN[table.files[len(made.files) - 1]] = _touched(made, table)
     for stop in _steps(table, len(made.files)):
         made = _extended(made, table, stop)
         if stop < len(table.files) or not isinstance(table.files[-1], MemoryRun):
@@ -176,25 +113,9 @@ class _Runs(NamedTuple):
         """The runs of all parts."""
         return cls._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
-    def select(self, chosen: BoolArray) -> _Runs:
+    def select(self, chosen: BoolArray | slice) -> _Runs:
         """Some of the runs."""
         return _Runs._make(column[chosen] for column in self)
-
-
-class _Entries(NamedTuple):
-    """Row ranges of devices, as bundles hold them, with bounds of their times; ``certain`` where no tombstone touches them."""
-
-    device: Int32Array
-    low: IntArray
-    high: IntArray
-    file: IntArray
-    start: IntArray
-    stop: IntArray
-    certain: BoolArray
-
-    def select(self, chosen: NDArray[Any]) -> _Entries:
-        """Some of the entries, by mask or index."""
-        return _Entries._make(column[chosen] for column in self)
 
 
 def _extended(known: Arrangement, table: TableSnapshot, stop: int) -> Arrangement:
@@ -207,19 +128,19 @@ def _extended(known: Arrangement, table: TableSnapshot, stop: int) -> Arrangemen
     if parts and overlays:
         devices = np.concatenate([part.device for part in parts])
         parts += _old_runs(known, table, [number for number in meeting if number < start], devices)
-    found = _together(table, parts) if parts else None
-    if found is None or not len(found.device):
-        return Arrangement(files, known.tombstones, known.taken, known.bundles)
-    return _bundled(known, table, files, found)
+    if not parts:
+        return replace(known, files=files)
+    runs = _together(table, parts)
+    return _bundled(replace(known, files=files), table, runs, runs.device[runs.touched])
 
 
 def _meeting(table: TableSnapshot, start: int, stop: int) -> list[int]:
     """The files before ``stop`` whose time range meets that of another, where one of both is not before ``start``."""
     low = np.array([file.min_time for file in table.files[:stop]], np.int64)
     high = np.array([file.max_time for file in table.files[:stop]], np.int64)
-    meets = (low[start:, None] <= high) & (high[start:, None] >= low)
+    meets: BoolArray = (low[start:, None] <= high) & (high[start:, None] >= low)
     meets[np.arange(stop - start), np.arange(start, stop)] = False
-    found = meets.any(axis=0)
+    found = np.asarray(meets.any(axis=0))
     found[start:] |= meets.any(axis=1)
     return [int(number) for number in np.flatnonzero(found)]
 
@@ -236,6 +157,31 @@ def _new_runs(table: TableSnapshot, number: int, meets: bool) -> _Runs | None:
     touched = tombstones.index.touches(device, times.min_time, times.max_time, least) if deletes else none
     every = np.ones(len(device), np.bool_)
     return _Runs(device, times.min_time, times.max_time, np.full(len(device), number), np.arange(len(device)), every, none, touched)
+
+
+def _touched(known: Arrangement, table: TableSnapshot) -> Arrangement:
+    """The arrangement after the deletes that a snapshot has beyond it: only the devices that they name are looked at."""
+    added = table.tombstones.select(np.arange(len(table.tombstones)) >= len(known.tombstones))
+    devices = added.device
+    if (devices < 0).any():
+        devices = np.arange(table.devices.count, dtype=np.int32)
+    parts = []
+    for number in range(len(known.files)):
+        file = table.files[number]
+        least = least_unapplied(file)
+        if added.meet(file.min_time, file.max_time, least):
+            for runs in _old_runs(known, table, [number], devices):
+                touched = added.index.touches(runs.device, runs.low, runs.high, least)
+                parts.append(runs._replace(touched=touched).select(touched))
+    changed = replace(known, tombstones=table.tombstones)
+    if not parts:
+        return changed
+    runs = _Runs.joined(parts)
+    held = np.zeros(table.devices.count, np.bool_)
+    for bundles, gone in known.bundles:
+        if bundles.certain:
+            held[bundles.device if gone is None else bundles.device[~gone.marks]] = True
+    return _bundled(changed, table, runs.select(~runs.held), runs.device[held[runs.device]])
 
 
 def _old_runs(known: Arrangement, table: TableSnapshot, numbers: list[int], devices: Int32Array) -> list[_Runs]:
@@ -260,9 +206,9 @@ def _old_runs(known: Arrangement, table: TableSnapshot, numbers: list[int], devi
 def _together(table: TableSnapshot, parts: list[_Runs]) -> _Runs:
     """The runs that must newly be read together: they overlap or are touched, their device has a new one that does or is."""
     runs = _Runs.joined(parts)
-    together: BoolArray = runs.touched.copy()
+    together = np.array(runs.touched)
     if table.table.options.mode == "table":
-        order = np.lexsort((runs.low, runs.device))
+        order = _by_device_and_time(runs.device, runs.low)
         marks = np.empty(len(order), np.bool_)
         run_kernels.overlapping(runs.device[order], runs.low[order], runs.high[order], marks)
         together[order] |= marks
@@ -271,44 +217,66 @@ def _together(table: TableSnapshot, parts: list[_Runs]) -> _Runs:
     return runs.select(together & wanted[runs.device] & ~runs.held)
 
 
-def _bundled(known: Arrangement, table: TableSnapshot, files: tuple[weakref.ref[TableFile], ...], runs: _Runs) -> Arrangement:
-    """The arrangement in which these runs of ``files``, and the bundles that their devices have already, are bundles."""
+def _by_device_and_time(device: Int32Array, time: IntArray) -> NDArray[Any]:
+    """The order of runs by device, then first time."""
+    if len(device) < _KERNEL_SORTED_MIN:
+        return np.lexsort((time, device))
+    order = np.argsort(device, kind="stable").astype(np.int32)  # quick where files have their devices in order
+    device, time = device[order], time[order]
+    bounds = np.concatenate([[0], np.flatnonzero(device[1:] != device[:-1]) + 1, [len(device)]])
+    sorting.sort_runs(time, order, bounds, np.empty_like(time), np.empty_like(order))
+    return order
+
+
+def _bundled(known: Arrangement, table: TableSnapshot, runs: _Runs, doubtful: Int32Array) -> Arrangement:
+    """The arrangement in which these runs, which are in no bundle yet, are in one with those of their device.
+
+    The runs of each file come together. Bundles of ``doubtful`` devices are uncertain from now on.
+    """
+    if not len(runs.device) and not len(doubtful):
+        return known
     rank = table.devices.rank
     taken = dict(known.taken)
     parts = []
-    for number in np.unique(runs.file).tolist():
-        of_file = runs.select(runs.file == number)
-        file = table.files[number].file
-        before = taken.get(number)
-        marks = np.zeros(file.device_count, np.bool_) if before is None else before.marks.copy()
-        marks[of_file.run] = True
-        taken[number] = Taken(marks)
-        bounds = file.row_start[of_file.run], file.row_start[of_file.run + 1]
-        parts.append(_Entries(of_file.device, of_file.low, of_file.high, of_file.file, *bounds, ~of_file.touched))
-    kept, moved = _taken_apart(known, rank, _in_tag_order(runs.device, rank))
-    entries = _Entries._make(np.concatenate(columns) for columns in zip(*parts, *moved, strict=True))
+    edges = np.flatnonzero(np.diff(runs.file)) + 1
+    for start, stop in zip([0, *edges.tolist()], [*edges.tolist(), len(runs.file)], strict=True):
+        if start < stop:
+            number = int(runs.file[start])
+            of_file = runs.select(slice(start, stop))
+            file = table.files[number].file
+            before = taken.get(number)
+            marks = np.zeros(file.device_count, np.bool_) if before is None else before.marks.copy()
+            marks[of_file.run] = True
+            taken[number] = Taken(marks)
+            bounds = file.row_start[of_file.run], file.row_start[of_file.run + 1]
+            parts.append(Entries(of_file.device, of_file.low, of_file.high, of_file.file, *bounds, ~of_file.touched))
+    kept, moved = _taken_apart(known, rank, _in_tag_order(np.concatenate([runs.device, doubtful]), rank))
+    entries = Entries._make(np.concatenate(columns) for columns in zip(*parts, *moved, strict=True))
     sure = np.ones(table.devices.count, np.bool_)
+    sure[doubtful] = False
     sure[entries.device[~entries.certain]] = False
     certain = sure[entries.device]
     for kind in (True, False):
         some = certain == kind
         if some.any():
-            kept.append((_bundles(entries.select(some), rank, kind), None))
-    return Arrangement(files, known.tombstones, taken, tuple(kept))
+            kept.append((bundles_of(entries.select(some), rank, kind), None))
+    return replace(known, taken=taken, bundles=tuple(kept))
 
 
 def _taken_apart(
     known: Arrangement, rank: Int32Array, devices: Int32Array
-) -> tuple[list[tuple[Bundles, Taken | None]], list[_Entries]]:
+) -> tuple[list[tuple[Bundles, Taken | None]], list[Entries]]:
     """Take the bundles of some devices (in tag order) out of the known ones: what stays there, and what they consisted of.
 
-    Where these are many beside what is there, all is taken out: so there are never more groups than a logarithm.
+    The newest groups are taken out whole until one is much larger than all that was: so there are never more than a logarithm.
     """
     kept: list[tuple[Bundles, Taken | None]] = []
-    moved: list[_Entries] = []
-    for bundles, gone in known.bundles:
+    moved: list[Entries] = []
+    size = len(devices)
+    for bundles, gone in reversed(known.bundles):
         live = len(bundles.device) - (0 if gone is None else gone.count)
-        if live <= 2 * len(devices):
+        if live <= 2 * size:
+            size += live
             found = np.arange(len(bundles.device)) if gone is None else np.flatnonzero(~gone.marks)
         else:
             found = np.empty(len(devices), np.int64)
@@ -320,24 +288,13 @@ def _taken_apart(
             of = np.repeat(found, sizes)
             where = bundles.file[entries], bundles.start[entries], bundles.stop[entries]
             certain = np.full(len(entries), bundles.certain)
-            moved.append(_Entries(bundles.device[of], bundles.min_time[of], bundles.max_time[of], *where, certain))
+            moved.append(Entries(bundles.device[of], bundles.min_time[of], bundles.max_time[of], *where, certain))
             marks = np.zeros(len(bundles.device), np.bool_) if gone is None else gone.marks.copy()
             marks[found] = True
             gone = Taken(marks)
         if len(found) < live:
-            kept.append((bundles, gone))
+            kept.insert(0, (bundles, gone))
     return kept, moved
-
-
-def _bundles(entries: _Entries, rank: Int32Array, certain: bool) -> Bundles:
-    order = np.lexsort((entries.file, rank[entries.device]))
-    entries = entries.select(order)
-    new = np.ones(len(order), np.bool_)
-    new[1:] = entries.device[1:] != entries.device[:-1]
-    first = np.flatnonzero(new)
-    low, high = np.minimum.reduceat(entries.low, first), np.maximum.reduceat(entries.high, first)
-    bounds = np.append(first, len(order))
-    return Bundles(entries.device[first], low, high, bounds, entries.file, entries.start, entries.stop, certain)
 
 
 def _in_tag_order(devices: Int32Array, rank: Int32Array) -> Int32Array:

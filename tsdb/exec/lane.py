@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.exec.arrangement import Bundles, Taken, arrangement_of
+from tsdb.exec.arrangement import arrangement_of
+from tsdb.exec.bundle import Bundles, Taken
 from tsdb_format.vector import BoolArray, IntArray
 
 if TYPE_CHECKING:

@@ -289,7 +289,9 @@ class Selection:
             until = max(at + 1, int(np.searchsorted(ends, before + self.batch_rows, "right")))
             if ends[until - 1] > before:
                 held = Ranges(files, starts[at:until], stops[at:until])
-                yield merge_rows(self.sources, held, deletes=not lane.certain)
+                rows = merge_rows(self.sources, held, deletes=not lane.certain)
+                self.stats.rows_merged += rows.stored_rows - rows.count
+                yield rows
             at = until
 
 

@@ -28,6 +28,7 @@ class ScanStats:
     topk_first_threshold: str | None = None
     topk_threshold_updates: int = 0
     rows_returned: int = 0
+    #: Stored rows among those read that are no rows of their own: a newer version overlays them, or a tombstone hides them.
     rows_merged: int = 0
     #: Counts units once somebody asks: most queries are never asked.
     finish: Callable[[], None] | None = None

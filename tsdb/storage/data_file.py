@@ -70,7 +70,7 @@ class DataFile(Protocol):
         """Statistics of a TIME, FIELD or ``_sn`` column per 'page', 'chunk' or 'file'."""
 
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
-        """The rows of the given ranges (ascending, apart, none empty), end to end. Its arrays must not be written."""
+        """The rows of the given ranges (ascending, apart, none empty), end to end, in arrays of their own."""
 
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop; values ascend within a range."""

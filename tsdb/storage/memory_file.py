@@ -137,11 +137,12 @@ class MemoryFile:
         return found
 
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
-        """The rows of the given ranges, end to end; one range is a view."""
+        """The rows of the given ranges, end to end: copies, as of a file, since they may reach somebody who writes to them."""
         vector = self._columns[name]
         if len(starts) == 1:
-            first, last = int(starts[0]), int(stops[0])
-            return vector if last - first == self.row_count else vector.take(slice(first, last))
+            one = slice(int(starts[0]), int(stops[0]))
+            validity = None if vector.validity is None else vector.validity[one].copy()
+            return Vector(vector.type, vector.values[one].copy(), validity, vector.pool)
         rows = np.empty(int((stops - starts).sum()), np.int64)
         ranges.expand(starts, stops, rows)
         return vector.take(rows)

@@ -67,6 +67,15 @@ class Tombstones:
             return self
         return Tombstones(self.device[mask], self.low[mask], self.high[mask], self.sequence[mask])
 
+    def extends(self, older: Tombstones) -> bool:
+        """Whether the first of these are all of the older ones, in the same order."""
+        if self is older:
+            return True
+        count = len(older)
+        return count <= len(self) and all(
+            np.array_equal(getattr(self, name)[:count], getattr(older, name)) for name in ("device", "low", "high", "sequence")
+        )
+
     def may_hide(self, file: Sequenced) -> bool:
         """Whether one of them is younger than some row of a file and not carried out in it."""
         return least_unapplied(file) <= self.index.last
