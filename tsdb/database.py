@@ -26,7 +26,9 @@ class Database:
     def __init__(self, path: str | Path, mode: str = "rw", **settings: object) -> None:
         """Open the database directory at ``path``: mode 'rw' (created if absent, one writer) or 'r'. Settings by name."""
         chosen = Settings().changed(settings)
-        self._store: Store | None = Store.open(path, mode, threads=chosen.threads)
+        self._store: Store | None = Store.open(
+            path, mode, threads=chosen.threads, durability=chosen.durability, memory_limit=chosen.memory_limit
+        )
         self._session: Session | None = None
         self._opening = threading.Lock()
         self._initial = chosen
@@ -49,9 +51,12 @@ class Database:
         A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing.
         """
         from tsdb.ingest.arrow import columns_of
+        from tsdb.ingest.few_rows import batch_of
 
         store = self._writable()
-        return store.write_batch(table, columns_of(data, store.table(table).schema))
+        schema = store.table(table).schema
+        few = batch_of(data, schema) if type(data) is list else None
+        return store.write_pieces(table, few or columns_of(data, schema))
 
     def ingest(self, table: str | None, paths: Any, **options: Any) -> IngestReport:
         """Read CSV or Parquet files into a table; the options are those of ``tsdb.ingest.ingest.ingest``."""
@@ -62,8 +67,16 @@ class Database:
         return ingest(store, table, paths, **options)
 
     def flush(self) -> None:
-        """Make everything written durable in data files. Writes go to files at once, so there is nothing left to do."""
-        self._writable()
+        """Write what is in memory to data files now. Commits are durable without it; it happens by itself when memory is full."""
+        self._writable().flush()
+
+    def compact(self, table: str | None = None) -> int:
+        """Merge data files, and drop what is deleted, expired or overwritten, now; how many rewrites it took."""
+        return self._writable().compact(table)
+
+    def counters(self) -> dict[str, int | float]:
+        """What this handle has written, by reason, with the write amplification."""
+        return self._writable().counters()
 
     def tables(self) -> list[str]:
         """The names of the tables."""

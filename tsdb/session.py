@@ -177,6 +177,8 @@ class Session:
         with self._changing:
             value = getattr(Settings(), info.name) if value is None else value
             self._settings = self._settings.changed({info.name: value})
+            if info.name == "durability" and self._store.mode == "rw":
+                self._store.writer.durability = self._settings.durability
 
     def _insert(self, statement: Insert, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
         from tsdb.sql.insert import insert

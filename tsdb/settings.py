@@ -144,8 +144,14 @@ class Settings:
         _count(1, THREADS_MAX),
         "threads that one statement may use; the default is the number of processors",
     )
-    memory_limit: int = _setting(memory_default, parse_bytes, "bytes that ingest and DuckDB may use; default: a quarter of the RAM")
-    durability: str = _setting("commit", _choice("commit", "interval", "off"), "when a write is safe from a power cut")
+    memory_limit: int = _setting(
+        memory_default, parse_bytes, "bytes that ingest, DuckDB and rows not yet in files may use; default: a quarter of the RAM"
+    )
+    durability: str = _setting(
+        "commit",
+        _choice("commit", "interval", "off"),
+        "when a write is safe from a power cut: before it returns, within a fifth of a second, or when the system gets to it",
+    )
 
     def changed(self, values: Mapping[str, object] | Iterable[tuple[str, object]]) -> Settings:
         """A copy with some settings replaced; raises NotFound for an unknown name, InvalidInput for an unfit value."""

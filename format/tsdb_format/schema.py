@@ -38,6 +38,13 @@ class Schema:
     def __len__(self) -> int:
         return len(self.columns)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.columns)
+
     def __contains__(self, name: str) -> bool:
         return name in self.by_name
 
@@ -60,6 +67,16 @@ class Schema:
     def fields(self) -> tuple[Column, ...]:
         """FIELD columns in declaration order."""
         return tuple(column for column in self.columns if column.role is Role.FIELD)
+
+    @cached_property
+    def attributes(self) -> tuple[Column, ...]:
+        """ATTRIBUTE columns in declaration order."""
+        return tuple(column for column in self.columns if column.role is Role.ATTRIBUTE)
+
+    @cached_property
+    def stored(self) -> tuple[str, ...]:
+        """Names of the columns that rows store: TIME and FIELDs in declaration order, then ``_sn``."""
+        return (*(column.name for column in self.columns if column.role in (Role.TIME, Role.FIELD)), SEQUENCE_NAME)
 
     def column(self, name: str) -> Column:
         """The column of that name; raises NotFound."""

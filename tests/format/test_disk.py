@@ -116,15 +116,15 @@ def test_names_relative_to_the_working_directory(tmp_path: Path, monkeypatch: py
 
 
 def test_a_file_counts_the_bytes_that_were_written_before_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, sizes = os.write, [4, 3]
+    write, sizes = os.pwrite, [4, 3]
 
-    def short(handle: int, data: memoryview) -> int:
+    def short(handle: int, data: memoryview, at: int) -> int:
         if not sizes:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(handle, data[: sizes.pop()])
+        return write(handle, data[: sizes.pop()], at)
 
     file = DISK.create(str(tmp_path / "a"))
-    monkeypatch.setattr(disk.os, "write", short)
+    monkeypatch.setattr(disk.os, "pwrite", short)
     with pytest.raises(OSError, match="No space"):
         file.write(b"0123456789")
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import pytest
 
 from support.log_case import plain, random_change, read_log, row, write_log
 from support.storage import Crash, CrashStorage, FailingStorage
-from tsdb.storage.log import Log
+from tsdb.storage.log import AHEAD_BYTES, Log
 from tsdb.storage.log_replay import replay
 from tsdb.storage.log_segment import head_bytes, segment_name
 from tsdb_format.disk import DISK
@@ -403,3 +403,26 @@ def test_an_interrupted_append_breaks_the_log(tmp_path: Path, monkeypatch: pytes
         log.append(2, row(2))
     log.sync(log.position)
     log.close()
+
+
+def test_zeros_ahead_are_no_records(tmp_path: Path) -> None:
+    log = Log(str(tmp_path), 1)
+    for sequence in range(1, 4):
+        log.sync(log.append(sequence, row(sequence)))
+    path = tmp_path / segment_name(1)
+    assert path.stat().st_size > AHEAD_BYTES > 2 * log.bytes
+    raw = path.read_bytes()
+    assert not any(raw[log.position :])
+    for size in (len(raw), len(raw) - 1, log.position + 1, log.position):
+        path.write_bytes(raw[:size])
+        found, changes = read_log(tmp_path)
+        assert (found.last_sequence, sorted(changes), found.problem) == (3, [1, 2, 3], None)
+    path.write_bytes(raw)
+    again = Log(str(tmp_path), 4)
+    again.settle()
+    assert path.stat().st_size == log.position + 32, "the copy has its END and no zeros"
+    log = Log(str(tmp_path), 4)
+    log.append(4, row(4))
+    log.close()
+    found, changes = read_log(tmp_path)
+    assert (found.last_sequence, len(changes), found.unfinished_bytes) == (4, 4, 0)

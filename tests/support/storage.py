@@ -91,7 +91,7 @@ class CrashStorage:
         self._check()
         return DISK.list(folder)
 
-    def create(self, path: str) -> OutputFile:
+    def create(self, path: str, *, ahead: int = 0) -> OutputFile:
         name = self._name(path)
         with self._lock:
             stops = self._step("create", name)
@@ -271,7 +271,7 @@ class FailingStorage:
         self._step("list", folder)
         return self.storage.list(folder)
 
-    def create(self, path: str) -> OutputFile:
+    def create(self, path: str, *, ahead: int = 0) -> OutputFile:
         self._step("create", path)
         return _FailingFile(self, path, self.storage.create(path))
 

@@ -18,9 +18,13 @@ DDL = (
 
 
 class Twin:
-    """``rows`` (dicts of DuckDB literals by column) in table ``t`` of both; the later files of tsdb get the later rows."""
+    """``rows`` (dicts of DuckDB literals by column) in table ``t`` of both; the later files of tsdb get the later rows; the last ``memory`` of them
+    stay in memory.
+    """
 
-    def __init__(self, folder: Path, rows: list[dict[str, str]], *, ddl: str = DDL, page_rows: int = 8192, files: int = 1) -> None:
+    def __init__(
+        self, folder: Path, rows: list[dict[str, str]], *, ddl: str = DDL, page_rows: int = 8192, files: int = 1, memory: int = 0
+    ) -> None:
         self.db = tsdb.open(folder / "db", threads=1)
         self.db.sql(f"CREATE TABLE t ({ddl}) WITH (page_rows = {page_rows})")
         self.duck = duckdb.connect(config={"python_enable_replacements": False, "threads": 1})
@@ -35,6 +39,8 @@ class Twin:
             part = table.slice(len(table) * at // files, len(table) * (at + 1) // files - len(table) * at // files)
             if len(part):
                 self.db.write("t", part)
+                if at < files - memory:
+                    self.db.flush()
 
     def close(self) -> None:
         """Close both."""

@@ -20,6 +20,8 @@ from tsdb_format.vector import BoolArray, Pool, Vector
 SLICE_ROWS = 65_536
 #: Devices of one table: numbers are int32 and hash tables twice as long.
 DEVICES_MAX = 2**30
+#: Devices that rows written one by one named last, kept by their tags: sensors repeat themselves.
+RECENT_MAX = 16_384
 
 
 class DeviceIndex:
@@ -40,6 +42,7 @@ class DeviceIndex:
         self._keys = np.zeros((64, len(tags) + 1), np.int64)
         self._hash = np.zeros(64, np.uint64)
         self._slots = np.full(128, -1, np.int32)
+        self._recent: dict[tuple[object, ...], int] = {}
         if count:
             self.numbers(vectors, count, add=True)
 
@@ -50,6 +53,20 @@ class DeviceIndex:
 
     def numbers(self, tags: Mapping[str, Vector], row_count: int, *, add: bool) -> NDArray[np.int32]:
         """The device number of each row; unknown devices are added, or -1 without ``add``. Tags left out are NULL."""
+        if row_count != 1:
+            return self._numbers(tags, row_count, add)
+        key = tuple(None if (vector := tags.get(column.name)) is None else _row_key(vector) for column in self.tags)
+        number = self._recent.get(key)
+        if number is not None:
+            return np.array([number], np.int32)
+        numbers = self._numbers(tags, 1, add)
+        if numbers[0] >= 0:
+            if len(self._recent) >= RECENT_MAX:
+                self._recent.clear()
+            self._recent[key] = int(numbers[0])
+        return numbers
+
+    def _numbers(self, tags: Mapping[str, Vector], row_count: int, add: bool) -> NDArray[np.int32]:
         columns = [self._key_column(column, tags.get(column.name), add) for column in self.tags]
         numbers = np.empty(row_count, np.int32)
         for start in range(0, row_count, SLICE_ROWS):
@@ -122,3 +139,10 @@ class DeviceIndex:
         self._hash = enlarged(self._hash, 2 * count, count)
         self._slots = np.full(4 * count, -1, np.int32)
         rebuild_slots(self._hash, count, self._slots)
+
+
+def _row_key(vector: Vector) -> object:
+    """The one value of a vector, None for NULL; equal keys are equal tags."""
+    if vector.validity is not None and not vector.validity[0]:
+        return None
+    return vector.values.item(0) if vector.pool is None else vector.pool.bytes_at(int(vector.values[0]))

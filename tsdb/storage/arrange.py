@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.catalog.device import Int32Array
-from tsdb.catalog.table import TableOptions
+from tsdb.catalog.device import DeviceTable, Int32Array
+from tsdb.catalog.table import Mode, TableOptions
 from tsdb.exec.kernels import sorting
 from tsdb.storage.batch import Pieces, RowBatch
 from tsdb_format.parallel import ordered_map
-from tsdb_format.types import ColumnType, Role
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
 from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat_pools
 
 #: Below this many rows columns are sorted one after the other: a thread costs more than it saves.
 PARALLEL_ROWS_MIN = 262_144
 #: Rows of a batch whose times are looked at to place the cuts between its files.
 CUT_SAMPLE = 65_536
+_ONE_ROW = np.array([0, 1], np.int64)
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ def arrange(
     ticks = None
     if options.partition_ns is not None:
         ticks = max(1, options.partition_ns * time.type.units_per_second // 10**9)
-    names = [column.name for column in batch.schema if column.role in (Role.TIME, Role.FIELD) and column.name in batch.columns]
+    names = _stored_names(batch)
     times = batch.whole(time.name).values
     parts = list(split_rows(times, options.file_rows_max, ticks))
     wholes = {name: batch.whole(name) for name in names} if len(parts) > 1 else {}
@@ -73,6 +74,28 @@ def arrange(
             pieces = {name: (vector.take(rows),) for name, vector in wholes.items()}
             part_numbers, part_times = numbers[rows], times[rows]
         yield _sorted(time.name, pieces, rank[part_numbers], part_times, by_rank, options.mode == "table", threads)
+
+
+def arrange_whole(batch: RowBatch, numbers: Int32Array, devices: DeviceTable, mode: Mode, threads: int = 1) -> SortedRows:
+    """The batch as the rows of one file, whatever their times and number."""
+    time = batch.schema.time.name
+    pieces = {name: batch.columns[name] for name in _stored_names(batch)}
+    one = _one_device(batch, numbers, pieces, time)
+    if one is not None:
+        return one
+    return _sorted(time, pieces, devices.rank[numbers], batch.whole(time).values, devices.by_rank, mode == "table", threads)
+
+
+def _one_device(batch: RowBatch, numbers: Int32Array, pieces: dict[str, Pieces], time: str) -> SortedRows | None:
+    """A batch of one row, as it is; None for others."""
+    if batch.row_count != 1 or any(len(each) != 1 for each in pieces.values()):
+        return None
+    return SortedRows(numbers, _ONE_ROW, {name: each[0] for name, each in pieces.items()}, 0)
+
+
+def _stored_names(batch: RowBatch) -> list[str]:
+    """The columns of a batch that files store."""
+    return [name for name in batch.schema.stored if name in batch.columns]
 
 
 def split_rows(times: IntArray, rows_max: int, partition_ticks: int | None) -> Iterator[NDArray[Any] | slice | None]:
@@ -196,6 +219,7 @@ def _overlaid(vector: Vector, last: BoolArray, groups: int) -> Vector:
     return vector.take(source)
 
 
-def sequence_vector(kind: ColumnType, sequence: int, count: int) -> Vector:
-    """The hidden column: the commit's number in every row."""
-    return Vector(kind, np.full(count, sequence, np.int64))
+def stamp(rows: SortedRows, sequence: int) -> SortedRows:
+    """Give every row its commit's number, as the hidden column."""
+    rows.columns[SEQUENCE_NAME] = Vector(SEQUENCE_COLUMN.type, np.full(int(rows.row_start[-1]), sequence, np.int64))
+    return rows

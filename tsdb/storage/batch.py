@@ -9,7 +9,7 @@ import numpy as np
 
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import Column, Schema
-from tsdb_format.types import Kind, Role
+from tsdb_format.types import Kind
 from tsdb_format.vector import Pool, Vector, concat
 
 #: Rows of one commit: positions are int32.
@@ -30,14 +30,20 @@ class RowBatch:
         """A column as one vector."""
         return concat(self.columns[name])
 
-    def given(self, role: Role) -> dict[str, Vector]:
-        """The columns of a role that the batch gives, each as one vector."""
-        names = [column.name for column in self.schema if column.role is role and column.name in self.columns]
-        return {name: self.whole(name) for name in names}
+    def given(self, columns: Sequence[Column]) -> dict[str, Vector]:
+        """Those of the columns that the batch gives, each as one vector."""
+        return {column.name: self.whole(column.name) for column in columns if column.name in self.columns}
 
 
-def check_batch(schema: Schema, columns: Mapping[str, Vector | Pieces]) -> RowBatch:
-    """A batch of vectors that fit the table; raises InvalidInput or NotFound naming the column, and the row where there is one."""
+def check_batch(schema: Schema, columns: Mapping[str, Vector | Pieces] | RowBatch) -> RowBatch:
+    """A batch of vectors that fit the table; raises InvalidInput or NotFound naming the column, and the row where there is one.
+
+    A batch that was made for this schema is as it should be.
+    """
+    if isinstance(columns, RowBatch):
+        if columns.schema is schema:
+            return columns
+        columns = columns.columns
     checked: dict[str, Pieces] = {}
     counts: dict[str, int] = {}
     for name, given in columns.items():
@@ -70,8 +76,9 @@ def _checked(column: Column, vector: Vector) -> Vector:
     """The vector with contiguous arrays, if it is of exactly the column's type and sound; kernels rely on it."""
     if vector.type != column.type:
         raise InvalidInput(f"column {column.name!r} is {column.type}, not {vector.type}")
+    values = vector.values
     shape = (len(vector), column.type.width) if column.type.kind is Kind.VECTOR else (len(vector),)
-    values = np.ascontiguousarray(vector.values)
+    values = np.ascontiguousarray(values)
     if values.dtype != column.type.physical or values.shape != shape:
         raise InvalidInput(f"column {column.name!r}: {column.type} travels as {column.type.physical}{list(shape)}")
     validity = vector.validity

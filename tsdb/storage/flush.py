@@ -1,76 +1,106 @@
-"""Writing a commit's files, and taking them away again when the commit does not come about."""
+"""A flush: what memory holds becomes data files, in one commit of the manifest for the whole database.
+
+The log goes on in a new segment, so that the older ones hold just what is flushed. The memtables are frozen up to there; commits
+and queries go on meanwhile. Once the manifest that names the new files is durable, the rows leave the memory and their segments go.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tsdb.catalog.device import DeviceTable, compacted
-from tsdb.catalog.table import Table
-from tsdb.storage.arrange import SortedRows, sequence_vector
-from tsdb.storage.manifest import FileEntry
-from tsdb_format.disk import PENDING_SUFFIX
-from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Schema
-from tsdb_format.types import Role
-from tsdb_format.writer import write_file
+from tsdb.catalog.device_file import SUFFIX, write_device_file
+from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
+from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.manifest import FileEntry, TableEntry
+from tsdb.storage.memtable import Memtable, gather
+from tsdb_format.errors import Error
 
-FILE_SUFFIX = ".tsf"
-#: What belongs to a data file and shares its stem.
-SIDECAR_SUFFIXES = (".res", ".blob")
+if TYPE_CHECKING:
+    from tsdb.storage.writer import Writer
 
 
-def write_rows(
-    root: Path, name: str, table: Table, devices: DeviceTable, rows: SortedRows, sequence: int, threads: int
-) -> FileEntry:
-    """Write one file of a commit and describe it; ``rows`` gives up its columns."""
-    given = [column for column in table.schema if column.role in (Role.TIME, Role.TAG) or column.name in rows.columns]
-    tags = {column.name: compacted(devices.tags[column.name].take(rows.numbers)) for column in table.schema.tags}
-    columns = rows.columns
-    columns[SEQUENCE_NAME] = sequence_vector(SEQUENCE_COLUMN.type, sequence, int(rows.row_start[-1]))
-    facts = write_file(
-        str(root / name),
-        schema=Schema(tuple(given)),
-        device_tags=tags,
-        row_start=rows.row_start,
-        columns=columns,
-        rows_per_page=table.options.rows_per_page,
-        table=table.name,
-        device_number=rows.numbers,
-        threads=threads,
-    )
-    times = facts.min_time, facts.max_time
-    return FileEntry(name, facts.rows, facts.devices, facts.bytes, *times, facts.min_sequence, facts.max_sequence)
+class _Frozen:
+    """One table's share: what is to be written, and what was."""
+
+    def __init__(self, entry: TableEntry, memtable: Memtable, boundary: int) -> None:
+        self.table = entry.table
+        self.memtable = memtable
+        self.runs = memtable.freeze(boundary)
+        self.devices = memtable.devices
+        self.saved = memtable.saved_devices
+        self.tombstones = memtable.tombstones
+        self.files: list[FileEntry] = []
+        self.device_file: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The files written."""
+        return [file.name for file in self.files] + ([self.device_file] if self.device_file is not None else [])
 
 
-def remove_files(root: Path, names: Iterable[str]) -> None:
-    """Delete files and their sidecars; what is not there or cannot be deleted is left to the next sweep."""
-    for name in names:
-        path = root / name
-        for each in (path, *(path.with_suffix(suffix) for suffix in SIDECAR_SUFFIXES if path.suffix == FILE_SUFFIX)):
-            remove(each)
-            remove(each.with_name(each.name + PENDING_SUFFIX))
+def flush(writer: Writer) -> bool:
+    """Write all that is in memory to files; whether there was anything. Called under ``writer.flushing``.
 
-
-def remove(path: Path) -> None:
-    """Delete a file if that is possible."""
+    Raises Error where the disk refuses; then everything is still in the log and in memory, and the writer takes no more.
+    """
+    with writer.writing():
+        boundary = writer.sequence
+        if boundary == writer.versions.manifest.sequence:
+            return False
+        writer.log.rotate(boundary + 1)
+        by_id = {entry.table.id: entry for entry in writer.versions.manifest.tables.values()}
+        frozen = [_Frozen(by_id[key], each, boundary) for key, each in writer.versions.memory.items() if key in by_id]
+    names: list[str] = []
     try:
-        os.unlink(path)
-    except OSError:
-        return
+        for each in frozen:
+            _write(writer, each, names)
+        with writer.writing():
+            _commit(writer, boundary, frozen)
+    except BaseException as error:
+        writer.failure = writer.failure or f"a flush failed ({error}); what was written is in the log"
+        writer.undo(names)
+        if isinstance(error, OSError):
+            raise Error(f"the flush failed: {error}; what was written is in the log, the handle takes no more writes") from error
+        raise
+    return True
 
 
-def sweep(root: Path, folder: str, keep: frozenset[str]) -> list[str]:
-    """Delete what a crash left in ``folder`` of the database: files that ``keep`` does not name. Returns the names removed."""
-    removed: list[str] = []
-    for path in sorted((root / folder).rglob("*"), reverse=True):
-        if path.is_dir():
-            if not any(path.iterdir()):
-                path.rmdir()
+def _write(writer: Writer, frozen: _Frozen, names: list[str]) -> None:
+    """Write a table's frozen rows and devices; ``names`` collects the files begun."""
+    table, devices = frozen.table, frozen.devices
+    found = gather(table, frozen.runs, frozen.tombstones)
+    if found is not None:
+        batch, numbers = found
+        applied = int(frozen.tombstones.sequence[-1]) if len(frozen.tombstones) else 0
+        threads = writer.threads if batch.row_count >= PARALLEL_ROWS_MIN else 1
+        for rows in arrange(batch, numbers, devices.rank, devices.by_rank, table.options, threads):
+            names.append(writer.new_name(table, FILE_SUFFIX))
+            file = write_rows(writer.root, names[-1], table, devices, rows, threads, applied=applied, storage=writer.storage)
+            frozen.files.append(file)
+            writer.counters.count_flushed(file)
+    if devices is not frozen.saved:
+        frozen.device_file = writer.new_name(table, SUFFIX)
+        names.append(frozen.device_file)
+        write_device_file(str(writer.root / frozen.device_file), devices, writer.storage)
+
+
+def _commit(writer: Writer, boundary: int, frozen: Sequence[_Frozen]) -> None:
+    manifest = writer.versions.manifest
+    by_id = {entry.table.id: entry for entry in manifest.tables.values()}
+    obsolete: list[str] = []
+    for each in frozen:
+        entry = by_id.get(each.table.id)
+        if entry is None:  # dropped meanwhile
+            obsolete += each.names
             continue
-        name = path.relative_to(root).as_posix()
-        owner = path.with_suffix(FILE_SUFFIX).relative_to(root).as_posix() if path.suffix in SIDECAR_SUFFIXES else name
-        if owner not in keep:
-            remove(path)
-            removed.append(name)
-    return removed
+        if each.device_file is not None:
+            obsolete += [entry.device_file] if entry.device_file is not None else []
+            writer.versions.remember_devices(each.device_file, each.devices)
+            each.memtable.saved_devices = each.devices.under(entry.table.schema)
+            entry = replace(entry, device_file=each.device_file)
+        entry = writer.with_files(entry, entry.files + tuple(each.files), each.memtable, boundary, obsolete)
+        manifest = manifest.with_table(entry)
+    writer.commit(replace(manifest, sequence=boundary), obsolete)
+    writer.counters.flushes += 1

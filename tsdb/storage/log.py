@@ -14,6 +14,7 @@ longer vanish behind what is built on it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,10 @@ class _Finished:
     bytes: int
 
 
+#: Zero bytes kept behind the end of the open segment, so that syncing a small commit need not change the file's length.
+AHEAD_BYTES = 262_144
+
+
 class Log:
     """Appends to the log in ``folder``, whose commits before ``first_sequence`` were replayed (what was damaged is set aside).
 
@@ -44,12 +49,13 @@ class Log:
     the first append.
     """
 
-    def __init__(self, folder: str, first_sequence: int, storage: Storage = DISK) -> None:
+    def __init__(self, folder: str, first_sequence: int, storage: Storage = DISK, damaged: Collection[str] = ()) -> None:
+        """Segments that are ``damaged`` are left as they are, to be set aside."""
         self._folder = folder
         self._storage = storage
         self._lock = threading.Lock()
         self._group = Group()
-        found = list_segments(folder, storage)
+        found = [segment for segment in list_segments(folder, storage) if segment[0] not in damaged]
         following = [first for _, first in found[1:]] + [first_sequence]
         self._finished = [
             _Finished(name, first, after - 1, len(storage.read(f"{folder}/{name}")))
@@ -235,7 +241,8 @@ class Log:
         """Begin the segment whose first record is that commit."""
         self._settle()
         path = f"{self._folder}/{segment_name(sequence)}"
-        self._file, self._named, self._first, self._base = self._storage.create(path), False, sequence, self._position
+        file = self._storage.create(path, ahead=AHEAD_BYTES)
+        self._file, self._named, self._first, self._base = file, False, sequence, self._position
         self._write(head_bytes(sequence))
 
     def _finish(self) -> int:

@@ -21,11 +21,11 @@ import xxhash
 
 from tsdb.catalog.table import Table
 from tsdb.suggestion import hint
-from tsdb_format.disk import NewFile
+from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.errors import Corruption, Error, InvalidInput, NotFound, UnsupportedFormat
 
-#: Version of the document's layout; newer ones are refused.
-FORMAT = 1
+#: Version of the document's layout; newer ones are refused. 1 knew neither log nor tombstones: all its commits are in files.
+FORMAT = 2
 CURRENT_NAME = "CURRENT"
 FOLDER = "manifest"
 _NAME = re.compile(r"manifest/(\d{10})\.json")
@@ -33,7 +33,10 @@ _NAME = re.compile(r"manifest/(\d{10})\.json")
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One data file: its name, and what is known of it without opening it. Times are in the time column's unit."""
+    """One data file: its name, and what is known of it without opening it. Times are in the time column's unit.
+
+    Deletes with a sequence number up to ``applied`` are carried out in it: what they hit is not there any more.
+    """
 
     name: str
     rows: int
@@ -43,6 +46,7 @@ class FileEntry:
     max_time: int
     min_sequence: int
     max_sequence: int
+    applied: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +70,29 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table with its files, in order of ``max_sequence``."""
+    """A table with its files, in order of ``max_sequence``. Files that overlap in time have disjoint ranges of sequence numbers.
+
+    ``tombstones`` names the file of the deletes that some data file still needs.
+    """
 
     table: Table
     files: tuple[FileEntry, ...] = ()
     device_file: str | None = None
     sources: dict[str, SourceEntry] = field(default_factory=dict)
+    tombstones: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Every file of the table."""
+        single = [name for name in (self.device_file, self.tombstones) if name is not None]
+        return single + [file.name for file in self.files]
 
     def to_json(self) -> dict[str, Any]:
         """The entry as plain JSON values."""
         return {
             "table": self.table.to_json(),
             "device_file": self.device_file,
+            "tombstones": self.tombstones,
             "files": [[getattr(file, name) for name in FileEntry.__slots__] for file in self.files],
             "sources": [[getattr(source, name) for name in SourceEntry.__slots__] for source in self.sources.values()],
         }
@@ -87,12 +102,16 @@ class TableEntry:
         """The inverse of ``to_json``."""
         sources = [SourceEntry(*values) for values in document["sources"]]
         files = tuple(FileEntry(*values) for values in document["files"])
-        return cls(Table.from_json(document["table"]), files, document["device_file"], {source.path: source for source in sources})
+        table, by_path = Table.from_json(document["table"]), {source.path: source for source in sources}
+        return cls(table, files, document["device_file"], by_path, document.get("tombstones"))
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One version of the database. ``sequence`` is the last data commit's number; ``next_*`` are never used twice."""
+    """One version of the database. ``next_*`` are never used twice.
+
+    Files hold every commit up to number ``sequence``; the log has the later ones.
+    """
 
     version: int = 0
     sequence: int = 0
@@ -115,13 +134,11 @@ class Manifest:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every data and device file that the version consists of."""
-        entries = self.tables.values()
-        devices = {entry.device_file for entry in entries if entry.device_file is not None}
-        return frozenset(devices.union(file.name for entry in entries for file in entry.files))
+        """Every file below the tables' folders that the version consists of."""
+        return frozenset(name for entry in self.tables.values() for name in entry.names)
 
 
-def save(root: Path, manifest: Manifest) -> None:
+def save(root: Path, manifest: Manifest, storage: Storage = DISK) -> None:
     """Commit: after this the version is what everybody sees, and survives a crash."""
     document = {
         "format": FORMAT,
@@ -131,43 +148,37 @@ def save(root: Path, manifest: Manifest) -> None:
         "next_file": manifest.next_file,
         "tables": [entry.to_json() for entry in manifest.tables.values()],
     }
-    write_whole(root / manifest.name, sealed(json.dumps(document, separators=(",", ":"), ensure_ascii=False)))
-    write_whole(root / CURRENT_NAME, sealed(manifest.name))
+    write_whole(root / manifest.name, sealed(json.dumps(document, separators=(",", ":"), ensure_ascii=False)), storage)
+    write_whole(root / CURRENT_NAME, sealed(manifest.name), storage)
 
 
-def load(root: Path) -> Manifest:
+def load(root: Path, storage: Storage = DISK) -> Manifest:
     """The version that CURRENT names. Raises NotFound, Corruption, UnsupportedFormat."""
     for _ in range(64):  # a reader may be overtaken by commits that remove the version it was about to read
-        name = current_name(root)
+        name = current_name(root, storage)
         if name is None:
-            return _highest(root)
+            return _highest(root, storage)
         try:
-            return read(root, name)
+            return read(root, name, storage)
         except NotFound:
-            if current_name(root) == name:
+            if current_name(root, storage) == name:
                 raise Corruption("the manifest that CURRENT names is missing", path=str(root / name), offset=0) from None
     raise Corruption("CURRENT keeps naming manifests that do not exist", path=str(root / CURRENT_NAME), offset=0)
 
 
-def current_name(root: Path) -> str | None:
+def current_name(root: Path, storage: Storage = DISK) -> str | None:
     """What CURRENT says, or None where it is missing or damaged."""
     try:
-        body = unsealed((root / CURRENT_NAME).read_bytes())
-    except OSError:
+        body = unsealed(storage.read(str(root / CURRENT_NAME)).tobytes())
+    except Error:
         return None
     return body if body is not None and _NAME.fullmatch(body) else None
 
 
-def read(root: Path, name: str) -> Manifest:
+def read(root: Path, name: str, storage: Storage = DISK) -> Manifest:
     """One version. Raises NotFound, Corruption, UnsupportedFormat."""
     path = root / name
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise NotFound(f"no manifest {path}") from None
-    except OSError as error:
-        raise Error(f"{path} cannot be read: {error.strerror}") from error
-    body = unsealed(raw)
+    body = unsealed(storage.read(str(path)).tobytes())
     if body is None:
         raise Corruption("the manifest's checksum does not match", path=str(path), offset=0)
     try:
@@ -190,11 +201,11 @@ def versions(root: Path) -> list[str]:
     return sorted((name for name in found if _NAME.fullmatch(name)), reverse=True)
 
 
-def _highest(root: Path) -> Manifest:
+def _highest(root: Path, storage: Storage) -> Manifest:
     """The newest version, which no crash leaves damaged; raises NotFound where there is no manifest at all, and Corruption."""
     for name in versions(root):
         with suppress(NotFound):  # the writer has removed it meanwhile
-            return read(root, name)
+            return read(root, name, storage)
     raise NotFound(f"{root} holds no database: it has no {CURRENT_NAME} and no manifest")
 
 
@@ -212,9 +223,9 @@ def unsealed(raw: bytes) -> str | None:
     return body.decode()
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, storage: Storage = DISK) -> None:
     """Write a small file so that it is there entirely or not at all, durably."""
-    with NewFile(str(path)) as file:
+    with NewFile(str(path), storage) as file:
         file.write(data)
         file.commit()
 

@@ -91,12 +91,12 @@ TableFile: TypeAlias = OpenFile | MemoryRun
 
 
 class Pin:
-    """Alive as long as a snapshot or one of its tables is: the files of the tables it names are not deleted before."""
+    """Alive as long as a snapshot of manifest ``version`` or one of its tables is: no file that the version names goes before."""
 
-    __slots__ = ("__weakref__", "folders")
+    __slots__ = ("__weakref__", "version")
 
-    def __init__(self, folders: frozenset[str]) -> None:
-        self.folders = folders
+    def __init__(self, version: int) -> None:
+        self.version = version
 
 
 @dataclass(frozen=True, eq=False)

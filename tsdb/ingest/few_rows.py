@@ -1,0 +1,132 @@
+"""A few rows of plain Python values as a batch, without Arrow in between: what a sensor that writes row by row gives.
+
+Only what is surely the same either way is taken: whole numbers, floats, texts, booleans, datetimes and None, each in a column of
+its kind. Everything else is left to ``tsdb.ingest.convert``, which also says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tsdb.storage.batch import RowBatch
+from tsdb_format.schema import Column, Schema
+from tsdb_format.types import Kind
+from tsdb_format.vector import Pool, Vector, null_vector
+
+#: Rows up to which Python's own loops are faster than Arrow's set-up.
+ROWS_MAX = 32
+_INT64 = -(2**63), 2**63 - 1
+_INT32 = -(2**31), 2**31 - 1
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_FIRST = np.zeros(1, np.int32)
+
+#: The physical value of a Python value, or None where it is no plain value of the column's kind.
+_Take = Callable[[Any], Any]
+_TAKES: WeakKeyDictionary[Schema, dict[str, tuple[Column | None, _Take | None]]] = WeakKeyDictionary()
+_UNKNOWN: tuple[None, None] = None, None
+
+
+def batch_of(rows: Sequence[Any], schema: Schema) -> RowBatch | None:
+    """The batch that the dicts in ``rows`` are, by exact column names; None where anything about them is out of the ordinary."""
+    if not 0 < len(rows) <= ROWS_MAX:
+        return None
+    takes = _TAKES.get(schema)
+    if takes is None:
+        takes = _TAKES[schema] = {column.name: (column, _take_of(column)) for column in schema}
+    first = rows[0]
+    if type(first) is not dict:
+        return None
+    names: Any = first
+    if len(rows) > 1:
+        if any(type(row) is not dict for row in rows):
+            return None
+        names = dict.fromkeys(name for row in rows for name in row)
+    time = first.get(schema.time.name)
+    if time is None:
+        return None
+    columns: dict[str, Sequence[Vector]] = {}
+    for name in names:
+        column, take = takes.get(name, _UNKNOWN)
+        if column is None or take is None:
+            return None
+        vector = _vector(column, take, [row.get(name) for row in rows])
+        if vector is None:
+            return None
+        columns[name] = (vector,)
+    if columns[schema.time.name][0].validity is not None:
+        return None
+    return RowBatch(schema, len(rows), columns)
+
+
+def _vector(column: Column, take: _Take, values: list[Any]) -> Vector | None:
+    kind = column.type
+    found: list[Any] = []
+    nulls = False
+    for value in values:
+        if value is None:
+            nulls = True
+            found.append(None)
+        else:
+            taken = take(value)
+            if taken is None:
+                return None
+            found.append(taken)
+    if not nulls:
+        return Vector(kind, np.array(found, kind.physical)) if not kind.is_pooled else _texts(column, found, None)
+    if found.count(None) == len(found):
+        return null_vector(kind, len(found))
+    validity = np.array([value is not None for value in found], np.bool_)
+    if kind.is_pooled:
+        return _texts(column, [b"" if value is None else value for value in found], validity)
+    return Vector(kind, np.array([0 if value is None else value for value in found], kind.physical), validity)
+
+
+def _texts(column: Column, texts: list[bytes], validity: Any) -> Vector:
+    if len(texts) == 1:
+        pool = Pool(np.array([0, len(texts[0])], np.int64), np.frombuffer(bytearray(texts[0]), np.uint8))
+        return Vector(column.type, _FIRST, validity, pool)
+    return Vector(column.type, np.arange(len(texts), dtype=np.int32), validity, Pool.of(texts))
+
+
+def _take_of(column: Column) -> _Take | None:
+    """How values of a column's kind are taken; None for kinds that are never plain."""
+    if column.type.is_time:
+        ticks = column.type.units_per_second // 10**6
+        return _take_time(ticks)
+    return _BY_KIND.get(column.type.kind)
+
+
+def _take_time(ticks: int) -> _Take:
+    """``ticks`` per microsecond; 0 where the column is coarser, and datetimes may not fit."""
+
+    def take(value: Any) -> int | None:
+        if type(value) is int:
+            return value if _INT64[0] < value <= _INT64[1] else None
+        if type(value) is not datetime.datetime or not ticks or not 1700 < value.year < 2250:
+            return None
+        return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND * ticks
+
+    return take
+
+
+def _take_text(value: Any) -> bytes | None:
+    try:
+        return value.encode() if type(value) is str else None
+    except UnicodeEncodeError:
+        return None
+
+
+_BY_KIND: dict[Kind, _Take] = {
+    Kind.BOOLEAN: lambda value: value if type(value) is bool else None,
+    Kind.INT32: lambda value: value if type(value) is int and _INT32[0] <= value <= _INT32[1] else None,
+    Kind.INT64: lambda value: value if type(value) is int and _INT64[0] <= value <= _INT64[1] else None,
+    Kind.DOUBLE: lambda value: value if type(value) is float else None,
+    Kind.STRING: _take_text,
+}

@@ -1,0 +1,134 @@
+"""Compaction, carried out: tasks that the plan names, one at a time, each one commit of the manifest.
+
+A task reads its inputs through a snapshot that pins them and writes new files beside them; only then, under the writer's lock, the
+manifest goes over from the ones to the others. What was written or deleted meanwhile has higher sequence numbers and stays above.
+A task that is interrupted or fails leaves nothing behind, and the finished ones before it stay: that is what resuming means here,
+since tasks are bounded. Queries and commits never wait for a task.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tsdb.storage.compaction import Task, expired, plan
+from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.manifest import FileEntry, TableEntry
+from tsdb.storage.rewrite import UnreadableInput, rewrite
+from tsdb.storage.snapshot import TableSnapshot
+from tsdb.storage.tombstone import Tombstones
+from tsdb.storage.writer import Writer
+from tsdb_format.errors import Error
+
+#: Rows that a rewrite holds at a time, at least and at most, and the bytes that one takes while it is moved.
+_ROWS_MIN, _ROWS_MAX, _ROW_BYTES = 2**16, 2**22, 128
+
+
+class Compactor:
+    """Compacts one writer's tables."""
+
+    def __init__(self, writer: Writer, memory_bytes: int) -> None:
+        """``memory_bytes``: about what one rewrite may take."""
+        self._writer = writer
+        self._rows_max = min(max(memory_bytes // _ROW_BYTES, _ROWS_MIN), _ROWS_MAX)
+        self._compacting = threading.Lock()
+        self._damaged: frozenset[str] = frozenset()
+        #: Why the last task failed; None where it did not.
+        self.problem: str | None = None
+        self._looked_at = -1
+
+    def run_due(self, interrupted: Callable[[], bool]) -> None:
+        """Do what is worth it, until nothing is or ``interrupted`` says that something else matters more."""
+        version = self._writer.versions.manifest.version
+        if version == self._looked_at:
+            return
+        try:
+            while not interrupted() and self._run_one(None, everything=False, interrupted=interrupted):
+                pass
+            self._looked_at = version if interrupted() is False else -1
+        except (Error, OSError) as error:
+            self.problem = str(error)
+            self._looked_at = self._writer.versions.manifest.version
+
+    def run_all(self, table: str | None = None) -> int:
+        """Compact fully; how many tasks that took. Raises what the last failing task raised."""
+        tasks = 0
+        while self._run_one(table, everything=True, interrupted=lambda: False):
+            tasks += 1
+        return tasks
+
+    def _run_one(self, table: str | None, *, everything: bool, interrupted: Callable[[], bool]) -> bool:
+        """Carry out the most urgent task of the tables; whether there was one."""
+        writer = self._writer
+        with self._compacting:
+            snapshot = writer.versions.snapshot()
+            for entry in list(writer.versions.manifest.tables.values()):
+                if table is not None and entry.table.name.lower() != table.lower():
+                    continue
+                found = snapshot.tables.get(entry.table.name)
+                if found is None or found.table.id != entry.table.id:
+                    continue
+                found = replace(found, tombstones=_durable(found.tombstones, writer.versions.manifest.sequence))
+                now = found.now_ns()
+                gone = expired(entry, now, found.tombstones)
+                if gone and self._replace(entry, gone, ()):
+                    return True
+                tasks = plan(
+                    entry, found.tombstones, now, everything=everything, damaged=self._damaged, rows_max=self._rows_max
+                )  # fmt: skip
+                if tasks:
+                    return self._rewrite(entry, tasks[0], found, interrupted)
+        return False
+
+    def _rewrite(self, entry: TableEntry, task: Task, snapshot: TableSnapshot, interrupted: Callable[[], bool]) -> bool:
+        """Carry out one task; whether it was done."""
+        writer = self._writer
+        inputs = replace(snapshot, files=tuple(writer.versions.open_file(entry, file) for file in task.inputs))
+        applied = int(snapshot.tombstones.sequence[-1]) if len(snapshot.tombstones) else 0
+        applied = max(applied, *(file.applied for file in task.inputs))
+        outputs: list[FileEntry] = []
+        names: list[str] = []
+        try:
+            for rows in rewrite(inputs, rows_max=min(self._rows_max, entry.table.options.file_rows_max), cuts=task.cuts):
+                if interrupted():
+                    writer.undo(names)
+                    return False
+                names.append(writer.new_name(entry.table, FILE_SUFFIX))
+                made = write_rows(
+                    writer.root, names[-1], entry.table, snapshot.devices, rows, 1, applied=applied, storage=writer.storage
+                )  # fmt: skip
+                outputs.append(made)
+                writer.counters.count_compacted(made)
+            if not self._replace(entry, task.inputs, outputs):
+                writer.undo(names)
+        except UnreadableInput as error:
+            writer.undo(names)
+            self._damaged |= {error.name}  # it is left where it is, and so is what cannot be merged without it
+            self.problem = str(error)
+        except BaseException:
+            writer.undo(names)
+            raise
+        return True
+
+    def _replace(self, entry: TableEntry, old: Sequence[FileEntry], new: Sequence[FileEntry]) -> bool:
+        """Let the manifest name the new files instead of the old ones; False where the old ones are not there any more."""
+        writer = self._writer
+        with writer.writing():
+            current = writer.versions.manifest.tables.get(entry.table.name)
+            gone = {file.name for file in old}
+            if current is None or current.table.id != entry.table.id or not gone <= {file.name for file in current.files}:
+                return False
+            files = tuple(file for file in current.files if file.name not in gone) + tuple(new)
+            manifest = writer.versions.manifest
+            obsolete = sorted(gone)
+            memtable = writer.versions.memory.get(entry.table.id)
+            changed = writer.with_files(current, files, memtable, manifest.sequence, obsolete)
+            writer.commit(manifest.with_table(changed), obsolete)
+            writer.counters.compactions += 1
+        return True
+
+
+def _durable(tombstones: Tombstones, sequence: int) -> Tombstones:
+    """The deletes that files know of: a later one may still be lost, with its number, and what it took away must not be."""
+    return tombstones.select(tombstones.sequence <= sequence) if len(tombstones) else tombstones

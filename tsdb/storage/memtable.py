@@ -1,0 +1,267 @@
+"""The memtable: a table's rows that no file holds yet, and its devices and deletes as of the last commit.
+
+Rows are kept as immutable sorted runs, one per commit, by the number of the last commit in them. Neighbouring runs are merged in
+tiers, by whoever reads or when there are many: a run is merged with the one before it as long as that is not much larger, so that n
+rows make O(log n) runs and each row is moved O(log n) times. Only neighbours are merged: the order of versions stays the order of
+runs. What a snapshot took stays as it is, since runs never change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from tsdb.catalog.device import DeviceTable, Int32Array
+from tsdb.catalog.table import Table
+from tsdb.storage.arrange import SortedRows, arrange_whole, stamp
+from tsdb.storage.batch import RowBatch
+from tsdb.storage.existing import LastTimes
+from tsdb.storage.log_record import Change
+from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.snapshot import TableFile
+from tsdb.storage.tombstone import Tombstones
+from tsdb_format.errors import Error
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
+from tsdb_format.types import Role
+from tsdb_format.vector import IntArray, Vector, null_vector
+
+#: Runs up to this many rows are merged with their neighbours whatever the sizes: a run costs a reader more than moving its rows.
+_SMALL_ROWS = 256
+#: Runs after which a writer merges them itself, where nobody reads.
+_RUNS_MAX = 256
+#: A last time before every other.
+_NEVER = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryView:
+    """A memtable as of one commit. Views of the same content are the same object."""
+
+    runs: tuple[MemoryRun, ...]
+    devices: DeviceTable
+    tombstones: Tombstones
+
+
+class Memtable:
+    """One table's part of the database that is in memory. Changed under the writer's lock; views are free."""
+
+    def __init__(self, table: Table, devices: DeviceTable, tombstones: Tombstones) -> None:
+        """``devices`` and ``tombstones`` are those of the table's files."""
+        self.table = table
+        self.devices = devices
+        self.tombstones = tombstones
+        #: Devices as the table's device file has them.
+        self.saved_devices = devices
+        self.nbytes = 0
+        self._runs: SortedDict[int, MemoryRun] = SortedDict()
+        #: The last time of all rows that were ever in memory.
+        self.last_time = _NEVER
+        self._last_times: LastTimes | None = None
+        self._barrier = 0
+        self._lock = threading.Lock()
+        self._view: MemoryView | None = None
+
+    # ------------------------------------------------------------------------------------------------ commits
+
+    def apply(self, sequence: int, change: Change) -> None:
+        """Take in a commit as the log has it. Raises Error where it does not follow on what is here."""
+        schema = self.table.schema
+        names = {column.id: column.name for column in schema}
+        if change.new_devices:
+            self._add_devices(change, names)
+        if len(change.attribute_devices):
+            values = {names[key]: vector for key, vector in change.attributes.items() if key in names}
+            self.devices = self.devices.with_attributes(change.attribute_devices, values, nulls=True)
+        if len(change.deleted_device):
+            self.delete(change.deleted_device, change.deleted_low, change.deleted_high, sequence)
+        if len(change.numbers):
+            columns = {names[key]: vector for key, vector in change.columns.items() if key in names}
+            rows = SortedRows(change.numbers, change.row_start, columns, 0)
+            self.add(MemoryRun(self.table, stamp(rows, sequence)), self.devices, sequence)
+            self.tidy(sequence)
+
+    def _add_devices(self, change: Change, names: dict[int, str]) -> None:
+        known, end = self.devices.count, change.first_device + change.new_devices
+        if end <= known:
+            return  # the device file was written later than the commit
+        if change.first_device != known:
+            raise Error(f"table {self.table.name!r} has {known:,} devices, and the log goes on with number {change.first_device:,}")
+        tags = {names[key]: vector for key, vector in change.device_tags.items()}
+        numbers, self.devices = self.devices.resolve(tags, change.new_devices)
+        if self.devices.count != end or int(numbers[-1]) != end - 1:
+            raise Error(f"the log adds devices to table {self.table.name!r} that it has already")
+
+    def add(self, run: MemoryRun, devices: DeviceTable, sequence: int) -> None:
+        """Add the rows of commit ``sequence``, and the devices as of it."""
+        self.devices = devices
+        times = run.rows.columns[self.table.schema.time.name].values
+        last = times.item(0) if len(times) == 1 else int(times[run.rows.row_start[1:] - 1].max())
+        self.last_time = max(self.last_time, last)
+        if self._last_times is not None:
+            self._last_times.note(run.rows, self.table.schema.time.name)
+        with self._lock:
+            self._runs[sequence] = run
+            self.nbytes += run.nbytes
+
+    @property
+    def is_untidy(self) -> bool:
+        """Whether there are many runs."""
+        return len(self._runs) >= _RUNS_MAX
+
+    def tidy(self, sequence: int) -> None:
+        """Merge the runs up to commit ``sequence`` where they have become many."""
+        if self.is_untidy:
+            view = self.view(sequence)
+            if len(view.runs) >= _RUNS_MAX:
+                self.merged(view)
+
+    def delete(self, device: Int32Array, low: IntArray, high: IntArray, sequence: int) -> None:
+        """Delete what was written before commit ``sequence``."""
+        self.tombstones = self.tombstones.plus(device, low, high, sequence)
+
+    def last_times(self, files: Sequence[TableFile]) -> LastTimes:
+        """The last time of each device; ``files`` are all that the table has now, those in memory included."""
+        if self._last_times is None:
+            self._last_times = LastTimes(files)
+        return self._last_times
+
+    def forget_last_times(self) -> None:
+        """Rows were written that did not come through here."""
+        self._last_times = None
+
+    def alter(self, table: Table) -> None:
+        """Go on under another schema; columns keep their ids."""
+        self.table = table
+        self.devices = self.devices.under(table.schema)
+        self.saved_devices = self.saved_devices.under(table.schema)
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    @property
+    def rows(self) -> int:
+        """Rows in memory, versions of the same row counted singly."""
+        with self._lock:
+            return sum(run.row_count for run in self._runs.values())
+
+    def view(self, sequence: int) -> MemoryView:
+        """Everything up to commit ``sequence``."""
+        devices, tombstones = self.devices, self.tombstones
+        with self._lock:
+            runs = tuple(self._runs[key] for key in self._runs.irange(maximum=sequence))
+        if len(tombstones) and int(tombstones.sequence[-1]) > sequence:  # they ascend
+            return MemoryView(runs, devices, tombstones.select(tombstones.sequence <= sequence))
+        view = self._view
+        if view is None or view.runs != runs or view.devices is not devices or view.tombstones is not tombstones:
+            view = self._view = MemoryView(runs, devices, tombstones)
+        return view
+
+    def merged(self, view: MemoryView) -> tuple[MemoryRun, ...]:
+        """The runs of a view with neighbours merged in tiers; the memtable goes on with the merged ones."""
+        tiers: list[list[MemoryRun]] = []
+        sizes: list[int] = []
+        for run in view.runs:
+            tiers.append([run])
+            sizes.append(run.row_count)
+            while len(tiers) > 1 and sizes[-2] <= max(_SMALL_ROWS, 2 * sizes[-1]) and self._may_merge(tiers[-2][0], tiers[-1][-1]):
+                tiers[-2:] = [tiers[-2] + tiers[-1]]
+                sizes[-2:] = [sizes[-2] + sizes[-1]]
+        out: list[MemoryRun] = []
+        for tier in tiers:
+            if len(tier) == 1:
+                out.append(tier[0])
+                continue
+            made = merge_runs(self.table, tier, view.devices, view.tombstones)
+            self._replace(tier, made)
+            out += [made] if made is not None else []
+        return tuple(out)
+
+    def _may_merge(self, first: MemoryRun, last: MemoryRun) -> bool:
+        return not first.min_sequence <= self._barrier < last.max_sequence
+
+    def _replace(self, old: Sequence[MemoryRun], new: MemoryRun | None) -> None:
+        """Put a merged run in the place of its parts, unless they are gone or are being flushed apart by now."""
+        with self._lock:
+            keys = [run.max_sequence for run in old]
+            if not self._may_merge(old[0], old[-1]) or any(
+                self._runs.get(key) is not run for key, run in zip(keys, old, strict=True)
+            ):
+                return
+            for key in keys:
+                del self._runs[key]
+            self.nbytes -= sum(run.nbytes for run in old)
+            if new is not None:
+                self._runs[keys[-1]] = new
+                self.nbytes += new.nbytes
+
+    # ------------------------------------------------------------------------------------------------ flushing
+
+    def freeze(self, boundary: int) -> tuple[MemoryRun, ...]:
+        """The runs up to commit ``boundary``, which no later one is merged into from now on."""
+        with self._lock:
+            self._barrier = boundary
+        return self.view(boundary).runs
+
+    def drop(self, boundary: int) -> None:
+        """Forget the runs up to ``boundary``: files have them."""
+        with self._lock:
+            for key in list(self._runs.irange(maximum=boundary)):
+                self.nbytes -= self._runs.pop(key).nbytes
+
+
+def merge_runs(
+    table: Table, runs: Sequence[MemoryRun], devices: DeviceTable, tombstones: Tombstones, threads: int = 1
+) -> MemoryRun | None:
+    """One run of the rows of several, given in the order of their commits, without deleted ones; None where nothing is left."""
+    found = gather(table, runs, tombstones)
+    if found is None:
+        return None
+    batch, numbers = found
+    rows = arrange_whole(batch, numbers, devices, table.options.mode, threads)
+    return MemoryRun(table, rows, int(tombstones.sequence[-1]) if len(tombstones) else 0)
+
+
+def gather(table: Table, runs: Sequence[MemoryRun], tombstones: Tombstones) -> tuple[RowBatch, Int32Array] | None:
+    """The rows of runs that are not deleted, end to end and as unsorted as that is, with their device numbers."""
+    given = {column.id for run in runs for column in run.table.schema if column.name in run.rows.columns}
+    stored = [column for column in table.schema if column.role in (Role.TIME, Role.FIELD) and column.id in given]
+    pieces: dict[str, list[Vector]] = {column.name: [] for column in (*stored, SEQUENCE_COLUMN)}
+    kept: list[Int32Array] = []
+    for run in runs:
+        columns, device = _columns_under(table, run), run.rows.numbers
+        if len(device) != run.row_count:
+            device = np.repeat(device, np.diff(run.rows.row_start))
+        alive = alive_rows(tombstones, device, columns[table.schema.time.name], columns[SEQUENCE_NAME])
+        if alive is not None and not alive.any():
+            continue
+        for name, vectors in pieces.items():
+            vector = columns.get(name)
+            if vector is None:
+                vector = null_vector(table.schema.column(name).type, len(device))
+            vectors.append(vector if alive is None else vector.take(alive))
+        kept.append(device if alive is None else device[alive])
+    if not kept:
+        return None
+    together = np.concatenate(kept) if len(kept) > 1 else kept[0]
+    return RowBatch(table.schema, len(together), dict(pieces)), together
+
+
+def _columns_under(table: Table, run: MemoryRun) -> dict[str, Vector]:
+    """A run's columns by the names that the table has for them now; those that it has no more are left out."""
+    held = run.rows.columns
+    if run.table.schema is table.schema:
+        return held
+    names = {column.id: column.name for column in table.schema}
+    kept = [column for column in run.table.schema if column.name in held and column.id in names]
+    return {SEQUENCE_NAME: held[SEQUENCE_NAME], **{names[column.id]: held[column.name] for column in kept}}
+
+
+def alive_rows(tombstones: Tombstones, device: Int32Array, time: Vector, sequence: Vector) -> np.ndarray | None:
+    """Which rows no tombstone has deleted; None for all."""
+    if not len(tombstones):
+        return None
+    gone = tombstones.index.sequence_at(device, time.values) >= sequence.values
+    return ~gone if gone.any() else None

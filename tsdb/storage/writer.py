@@ -1,0 +1,356 @@
+"""The writing half of a store: how a change becomes a commit.
+
+A commit takes the next sequence number, is appended to the log, and lives in the memtable until a flush. With durability 'commit'
+it becomes visible, and is acknowledged, once the log is synced, which one thread does for all that wait. Large writes, and those
+that record how far a source was read, skip the log: they go to files of their own (``direct``). Changes of the tables themselves
+are commits of the manifest alone: log and files name tables and columns by ids, which are never used again.
+
+Lock order: ``flushing``, then the writer's turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tsdb.catalog.device import DeviceTable, Int32Array
+from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions, check_columns
+from tsdb.storage import manifest as manifests
+from tsdb.storage.arrange import SortedRows, arrange_whole, stamp
+from tsdb.storage.batch import Pieces, RowBatch, check_batch
+from tsdb.storage.counters import Counters
+from tsdb.storage.direct import write_direct
+from tsdb.storage.existing import count_existing
+from tsdb.storage.files import highest_number, remove, remove_files
+from tsdb.storage.flush import flush
+from tsdb.storage.log import Log
+from tsdb.storage.log_record import Change
+from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
+from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.memtable import Memtable
+from tsdb.storage.reclaim import Reclaimer
+from tsdb.storage.report import WriteReport
+from tsdb.storage.snapshot import TableSnapshot
+from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
+from tsdb.storage.tombstone import Tombstones, write_tombstones
+from tsdb.storage.versions import Versions
+from tsdb_format.disk import DISK, Storage
+from tsdb_format.errors import Error, NotFound
+from tsdb_format.schema import Schema
+from tsdb_format.vector import IntArray, Vector
+
+#: Rows from which a write goes to files of its own: sorting and encoding them at once costs less than logging them first.
+DIRECT_ROWS = 1_000_000
+_NO_DEVICES = np.empty(0, np.int32)
+
+
+class Writer:
+    """Commits to one database. Thread-safe: changes take turns, their syncs are shared."""
+
+    def __init__(
+        self, root: Path, versions: Versions, log: Log, reclaimer: Reclaimer, *, threads: int, durability: str = "commit",
+        check_held: Callable[[], None] = lambda: None, storage: Storage = DISK,
+    ) -> None:  # fmt: skip
+        """``check_held`` raises where this process may not write any more."""
+        self.root = root
+        self.versions = versions
+        self.log = log
+        self.threads = threads
+        self.durability = durability
+        self.counters = Counters()
+        #: The last commit's number, durable or not.
+        self.sequence = versions.visible
+        #: Whether some memtable has many runs, which nobody has merged yet.
+        self.untidy = False
+        #: Why the handle takes no more writes; None while it does.
+        self.failure: str | None = None
+        self._reclaimer = reclaimer
+        self._check_held = check_held
+        self.storage = storage
+        self._next_file = max(versions.manifest.next_file, 1 + highest_number(root / FILES_FOLDER))
+        self._next_version = 1 + max(versions.manifest.version, highest_number(root / manifests.FOLDER))
+        self.flushing = threading.RLock()
+        self._writing = threading.RLock()
+
+    # ------------------------------------------------------------------------------------------------ tables
+
+    def create_table(self, name: str, schema: Schema, options: TableOptions | None, *, if_not_exists: bool) -> Table:
+        """Add an empty table; raises InvalidInput where the name is taken, unless ``if_not_exists``."""
+        with self._writing:
+            self._check_writable()
+            manifest = self.versions.manifest
+            if if_not_exists:
+                with suppress(NotFound):
+                    return manifests.require(manifest, name).table
+            manifests.check_name(manifest, name)
+            check_columns(schema.columns)
+            next_column = 1 + max(column.id for column in schema)
+            table = Table(manifest.next_table, name, schema, options or TableOptions(), next_column)
+            self.commit(replace(manifest.with_table(TableEntry(table)), next_table=table.id + 1))
+            return table
+
+    def drop_table(self, name: str, *, if_exists: bool) -> bool:
+        """Remove a table and its files; whether there was one. Raises NotFound unless ``if_exists``."""
+        with self._writing:
+            self._check_writable()
+            try:
+                entry = manifests.require(self.versions.manifest, name)
+            except NotFound:
+                if if_exists:
+                    return False
+                raise
+            self.commit(self.versions.manifest.without_table(entry.table.name), entry.names)
+            return True
+
+    def alter_table(self, name: str, change: Callable[[Table], Table]) -> Table:
+        """Replace a table's definition by what ``change`` makes of it; the same id, and columns keep theirs."""
+        with self._writing:
+            self._check_writable()
+            entry = manifests.require(self.versions.manifest, name)
+            table = change(entry.table)
+            if table == entry.table:
+                return table
+            check_columns(table.schema.columns)
+            others = self.versions.manifest.without_table(entry.table.name)
+            manifests.check_name(others, table.name)
+            tables = {table.name if key == entry.table.name else key: each for key, each in self.versions.manifest.tables.items()}
+            tables[table.name] = replace(entry, table=table)
+            self.commit(replace(self.versions.manifest, tables=tables))
+            return table
+
+    # ------------------------------------------------------------------------------------------------ commits
+
+    def write(
+        self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, sources: Sequence[SourceEntry] = ()
+    ) -> WriteReport:
+        """Commit rows; see ``Store.write_pieces``."""
+        if isinstance(columns, RowBatch):
+            count = columns.row_count
+        else:
+            count = max((_length(given) for given in columns.values()), default=0)
+        if sources or count >= DIRECT_ROWS:
+            with self.flushing, self._writing:
+                self._check_writable()
+                flush(self)
+                return write_direct(self, table, columns, sources)
+        with self._writing:
+            self._check_writable()
+            entry = manifests.require(self.versions.manifest, table)
+            batch = check_batch(entry.table.schema, columns) if count else None
+            if batch is None:
+                return WriteReport(0, 0, self.sequence)
+            report, position = self._write_memory(entry, batch)
+        self.settle(position, report.sequence)
+        return report
+
+    def _write_memory(self, entry: TableEntry, batch: RowBatch) -> tuple[WriteReport, int]:
+        table = entry.table
+        memtable = self.versions.memtable(entry)
+        numbers, devices = memtable.devices.resolve(batch.given(batch.schema.tags), batch.row_count)
+        new = devices.count - memtable.devices.count
+        attribute_devices, attributes = _NO_DEVICES, {}
+        given = batch.given(batch.schema.attributes)
+        if given:
+            devices = devices.with_attributes(numbers, given)
+            attribute_devices = np.unique(numbers)
+            attributes = {table.schema.column(name).id: devices.values(name).take(attribute_devices) for name in given}
+        rows = arrange_whole(batch, numbers, devices, table.options.mode)
+        existing = self._existing(entry, memtable, devices, rows)
+        sequence = self.sequence + 1
+        columns = {table.schema.column(name).id: vector for name, vector in rows.columns.items()}
+        tags = _new_tags(batch, numbers, memtable.devices.count) if new else {}
+        change = Change(
+            table.id, memtable.devices.count, tags, new, attribute_devices, attributes, rows.numbers, rows.row_start, columns
+        )  # fmt: skip
+        position = self._append(sequence, change)
+        memtable.add(MemoryRun(table, stamp(rows, sequence)), devices, sequence)
+        self.untidy = self.untidy or memtable.is_untidy
+        updated = rows.overlaid + existing
+        return WriteReport(batch.row_count - updated, updated, sequence), position
+
+    def _existing(self, entry: TableEntry, memtable: Memtable, devices: DeviceTable, rows: SortedRows) -> int:
+        """How many of the rows are there already."""
+        if entry.table.options.mode != "table":
+            return 0
+        time = entry.table.schema.time.name
+        times = rows.columns[time].values
+        first = times.item(0) if len(times) == 1 else int(times[rows.row_start[:-1]].min())
+        if first > memtable.last_time and all(file.max_time < first for file in entry.files):
+            return 0
+        snapshot = self.versions.latest(self.sequence).tables[entry.table.name]
+        reached = memtable.last_times(snapshot.files).reached(rows, time)
+        if not reached.any():
+            return 0
+        return count_existing(snapshot.files, devices.count, rows, time, snapshot.tombstones, reached)
+
+    def delete(self, table: str, select: Callable[[TableSnapshot], tuple[Int32Array, IntArray, IntArray]]) -> int:
+        """Delete the ranges (device or −1, low, high) that ``select`` finds in the newest state; the commit's number."""
+        with self._writing:
+            self._check_writable()
+            entry = manifests.require(self.versions.manifest, table)
+            device, low, high = select(self.versions.latest(self.sequence).tables[entry.table.name])
+            if not len(device):
+                return self.sequence
+            sequence = self.sequence + 1
+            change = Change(entry.table.id, deleted_device=device, deleted_low=low, deleted_high=high)
+            memtable = self.versions.memtable(entry)
+            position = self._append(sequence, change)
+            memtable.delete(device, low, high, sequence)
+        self.settle(position, sequence)
+        return sequence
+
+    def set_attributes(self, table: str, select: Callable[[TableSnapshot], tuple[Int32Array, dict[str, Vector]]]) -> int:
+        """Give devices the attribute values that ``select`` finds in the newest state; NULL takes one away."""
+        with self._writing:
+            self._check_writable()
+            entry = manifests.require(self.versions.manifest, table)
+            numbers, values = select(self.versions.latest(self.sequence).tables[entry.table.name])
+            if not len(numbers):
+                return self.sequence
+            sequence = self.sequence + 1
+            by_id = {entry.table.schema.column(name).id: vector for name, vector in values.items()}
+            change = Change(entry.table.id, attribute_devices=numbers, attributes=by_id)
+            memtable = self.versions.memtable(entry)
+            position = self._append(sequence, change)
+            memtable.devices = memtable.devices.with_attributes(numbers, values, nulls=True)
+        self.settle(position, sequence)
+        return sequence
+
+    def _append(self, sequence: int, change: Change) -> int:
+        before = self.log.position
+        try:
+            position = self.log.append(sequence, change)
+        except Error as error:
+            raise Error(f"nothing was written: {error}") from error
+        self.counters.bytes_logged += position - before
+        self.sequence = sequence
+        return position
+
+    def settle(self, position: int, sequence: int) -> None:
+        """Make a commit durable as far as it is to be, and visible."""
+        if self.durability == "commit":
+            try:
+                self.log.sync(position)
+            except Error as error:
+                raise Error(f"whether the write was kept is not known: {error}") from error
+        self.versions.publish(sequence)
+
+    def tidy(self) -> None:
+        """Merge the runs of memtables that have many."""
+        self.untidy = False
+        for memtable in list(self.versions.memory.values()):
+            memtable.tidy(self.versions.visible)
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def flush(self) -> bool:
+        """Write what is in memory to files; whether there was anything. After a failure the handle takes no more writes."""
+        with self.flushing:
+            return flush(self)
+
+    def with_files(
+        self, entry: TableEntry, files: tuple[FileEntry, ...], memtable: Memtable | None, boundary: int, obsolete: list[str]
+    ) -> TableEntry:
+        """The table with other files, and only the deletes that one of them still needs; ``obsolete`` collects what goes."""
+        files = tuple(sorted(files, key=lambda file: (file.max_sequence, file.min_time)))
+        known = self.versions.tombstones(entry) if memtable is None else memtable.tombstones
+        kept = known.select(needed(known, files) | (known.sequence > boundary)) if len(known) else known
+        changed = replace(entry, files=files)
+        if memtable is not None and len(kept) < len(known):
+            memtable.tombstones = kept
+        logged = kept.select(kept.sequence <= boundary) if len(kept) else kept
+        stored = self.versions.tombstones(entry)
+        if len(logged) == len(stored) and np.array_equal(logged.sequence, stored.sequence):
+            return changed
+        obsolete += [entry.tombstones] if entry.tombstones is not None else []
+        if not len(logged):
+            return replace(changed, tombstones=None)
+        name = self.new_name(entry.table, TOMBSTONE_SUFFIX)
+        write_tombstones(str(self.root / name), logged, self.storage)
+        return replace(changed, tombstones=name)
+
+    def new_name(self, table: Table, suffix: str) -> str:
+        """A name for a new file of a table, never given before."""
+        with self._writing:
+            number, self._next_file = self._next_file, self._next_file + 1
+        return f"{table.folder}/{number:010}{suffix}"
+
+    def close(self, flush_bytes: int) -> None:
+        """Make everything durable, in files where the log holds more than ``flush_bytes``."""
+        with suppress(Error):
+            if self.failure is None and self.log.bytes > flush_bytes:
+                self.flush()
+        with self.flushing, self._writing:
+            try:
+                self.log.close()
+            finally:
+                self._reclaimer.collect(self.versions.manifest.version, pinned=False)
+
+    # ------------------------------------------------------------------------------------------------ manifest
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """The writer's turn, for a commit made elsewhere. Raises what a write would raise."""
+        with self._writing:
+            self._check_writable()
+            yield
+
+    def commit(self, changed: Manifest, obsolete: Sequence[str] = ()) -> None:
+        """Make a manifest the current one. Where that fails half-way the handle takes no more writes."""
+        before = self.versions.manifest
+        changed = replace(changed, version=self._next_version, next_file=self._next_file)
+        self._next_version += 1
+        try:
+            self.log.sync(self.log.position)  # a version must not outlive commits that came before it
+            manifests.save(self.root, changed, self.storage)
+            self.versions.install(changed)
+        except BaseException as error:
+            if manifests.current_name(self.root, self.storage) == before.name:
+                remove(self.root / changed.name, self.storage)
+            elif self.versions.manifest is not changed:
+                self.failure = f"a commit failed half-way ({error!r}); open the database again to see how far it got"
+            if isinstance(error, OSError):
+                raise Error(f"the commit to {self.root} failed: {error}") from error
+            raise
+        self._reclaimer.retire(before.version, [before.name, *obsolete])
+        with suppress(OSError):
+            if changed.sequence > before.sequence:
+                self.log.drop(changed.sequence)
+            self._reclaimer.collect(changed.version)
+
+    def undo(self, names: Sequence[str]) -> None:
+        """Take away files whose commit did not come about, unless it may have: then the next open decides."""
+        if manifests.current_name(self.root, self.storage) == self.versions.manifest.name:
+            remove_files(self.root, names, self.storage)
+
+    def _check_writable(self) -> None:
+        self._check_held()
+        failure = self.failure or self.log.failure
+        if failure is not None:
+            raise Error(f"{self.root} takes no more writes until it is opened again: {failure}")
+
+
+def needed(tombstones: Tombstones, files: Sequence[FileEntry]) -> np.ndarray:
+    """Which deletes some file has not carried out and may hold rows for."""
+    found = np.zeros(len(tombstones), np.bool_)
+    for file in files:
+        if file.applied < int(tombstones.sequence[-1]):
+            later = (tombstones.sequence > file.applied) & (tombstones.sequence >= file.min_sequence)
+            found |= later & (tombstones.low <= file.max_time) & (tombstones.high >= file.min_time)
+    return found
+
+
+def _length(given: Vector | Pieces) -> int:
+    return len(given) if isinstance(given, Vector) else sum(len(piece) for piece in given)
+
+
+def _new_tags(batch: RowBatch, numbers: Int32Array, known: int) -> dict[int, Vector]:
+    """The tags of the devices that the batch brings, by column id, in order of their numbers."""
+    rows = np.flatnonzero(numbers >= known)
+    first = rows[np.unique(numbers[rows], return_index=True)[1]]
+    return {batch.schema.column(name).id: vector.take(first) for name, vector in batch.given(batch.schema.tags).items()}
