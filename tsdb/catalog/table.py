@@ -147,6 +147,7 @@ def with_column(table: Table, name: str, kind: ColumnType, role: Role) -> Table:
         )
     if role is not Role.FIELD and role is not Role.ATTRIBUTE:
         raise InvalidInput(f"the {role.name} column {name!r} cannot be added: a table has exactly one, {table.schema.time.name!r}")
+    _check_free(table, name)
     column = Column(name, kind, role, table.next_column_id)
     made = replace(table, schema=Schema((*table.schema, column)), next_column_id=column.id + 1)
     check_columns(made.schema.columns)
@@ -170,10 +171,18 @@ def with_column_renamed(table: Table, name: str, new: str) -> Table:
     column = require_column(table, name)
     if column.name == new:
         return table
+    if column.name.lower() != new.lower():
+        _check_free(table, new)
     made = Schema(tuple(replace(other, name=new) if other is column else other for other in table.schema))
     check_columns(made.columns)
     key = tuple(new if part == column.name else part for part in table.options.primary_key)
     return replace(table, schema=made, options=replace(table.options, primary_key=key))
+
+
+def _check_free(table: Table, name: str) -> None:
+    taken = next((column.name for column in table.schema if column.name.lower() == name.lower()), None)
+    if taken is not None:
+        raise InvalidInput(f"table {table.name!r} has a column {taken!r} already")
 
 
 def renamed(table: Table, name: str) -> Table:

@@ -238,7 +238,7 @@ class _Question:
                 f"{name!r} is {kind}: rows of {table.name!r} are deleted by tags, attributes and time, as its mode is "
                 f"{table.options.mode!r}"
             )
-        raise InvalidInput(f"{name!r} is {kind}: devices of {table.name!r} are chosen by tags and attributes")
+        raise InvalidInput(f"{name!r} is {kind}: of the devices of {table.name!r} only tags and attributes can be named here")
 
 
 def _deletion(question: _Question) -> Deletion:
