@@ -63,7 +63,7 @@ def delete(store: Store, statement: Delete, parameters: Parameters, settings: Se
 
     def select(table: TableSnapshot) -> tuple[Int32Array, IntArray, IntArray]:
         nonlocal found
-        made = _deletion(_Question(statement, table, _rows_of(table), store.snapshot(), parameters, settings))
+        made = _deletion(_Question(statement, table, _rows_of(table), _newest(store), parameters, settings))
         found = made.row_count
         return made.device, made.low, made.high
 
@@ -77,7 +77,7 @@ def delete_devices(store: Store, statement: DeleteDevices, parameters: Parameter
 
     def select(table: TableSnapshot) -> tuple[Int32Array, IntArray, IntArray]:
         nonlocal numbers, found
-        numbers, _ = _devices(_Question(statement, table, _devices_of(table), store.snapshot(), parameters, settings))
+        numbers, _ = _devices(_Question(statement, table, _devices_of(table), _newest(store), parameters, settings))
         found = int(np.count_nonzero(present_devices(table)[numbers]))
         every = len(numbers) == table.devices.count > 0
         device = np.full(1, EVERY_DEVICE, np.int32) if every else numbers
@@ -104,7 +104,7 @@ def update(store: Store, statement: Update, parameters: Parameters, settings: Se
             f"CAST((\n{text}\n) AS {duckdb_name(column.type)}) AS {_VALUE}{at}"
             for at, (column, (_, text)) in enumerate(zip(columns, statement.assignments, strict=True))
         ]
-        question = _Question(statement, table, _devices_of(table), store.snapshot(), parameters, settings)
+        question = _Question(statement, table, _devices_of(table), _newest(store), parameters, settings)
         numbers, batch = _devices(question, items)
         kept = np.flatnonzero(present_devices(table)[numbers])
         found = len(kept)
@@ -125,6 +125,11 @@ def show_devices(
     numbers = numbers[np.argsort(table.devices.rank[numbers])]
     columns = [column for column in table.table.schema if column.role in (Role.TAG, Role.ATTRIBUTE)]
     return columns, Batch({c.name: table.devices.values(c.name).take(numbers) for c in columns}, len(numbers))
+
+
+def _newest(store: Store) -> Snapshot:
+    """The state that a change is decided by: every commit, also those that wait for their sync and are not visible yet."""
+    return store.writer.versions.latest(store.writer.sequence)
 
 
 def _attribute(table: Table, name: str) -> Column:
