@@ -44,6 +44,7 @@ from tsdb.sql.statement import (
     Statement,
     Update,
 )
+from tsdb.storage.snapshot import OpenFile
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.types import INT64, STRING, ColumnType
 
@@ -348,10 +349,11 @@ def _setting_rows(settings: Settings, name: str | None) -> tuple[tuple[str, ...]
 
 
 def _table_rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
-    """What each table holds; rows that several files hold a version of count once per file."""
+    """What each table holds, in files and in memory; rows count as often as a version is stored, deleted ones until a rewrite."""
     rows: list[tuple[object, ...]] = []
     for name in sorted(snapshot.tables):
         table = snapshot.tables[name]
         held = sum(file.row_count for file in table.files)
-        rows.append((name, held, table.devices.count, len(table.files), len(table.table.schema)))
+        files = sum(isinstance(file, OpenFile) for file in table.files)
+        rows.append((name, held, table.devices.count, files, len(table.table.schema)))
     return rows
