@@ -28,6 +28,7 @@ from tsdb.settings import SETTINGS, Settings, find, show
 from tsdb.sql.reader import read_statement
 from tsdb.sql.statement import (
     AlterTable,
+    Checkpoint,
     CreateTable,
     Delete,
     DeleteDevices,
@@ -156,6 +157,9 @@ class Session:
                 return self._modify(statement, parameters, settings)
             case ShowDevices():
                 return self._show_devices(statement, parameters, settings, snapshot)
+            case Checkpoint():
+                store.flush()
+                return Result(None)
             case SetSetting(name, value):
                 self._set(name, value)
                 return Result(None)

@@ -178,7 +178,8 @@ def test_ttl_hides_and_brings_back(tmp_path: Path) -> None:
 def test_a_reader_changes_nothing_and_sees_what_changed(tmp_path: Path) -> None:
     with filled(tmp_path, flush=False) as db, tsdb.open(tmp_path / "db", mode="r") as reader:
         for text in (
-            "ALTER TABLE t ADD x INT", "DELETE FROM t", "UPDATE t SET owner = 'x'", "DELETE DEVICES FROM t", "TRUNCATE t",
+            "CHECKPOINT", "ALTER TABLE t ADD x INT",
+            "DELETE FROM t", "UPDATE t SET owner = 'x'", "DELETE DEVICES FROM t", "TRUNCATE t",
         ):  # fmt: skip
             with pytest.raises(tsdb.ReadOnly):
                 reader.sql(text)

@@ -228,6 +228,7 @@ def test_python_variables_are_no_tables(db: tsdb.Database) -> None:
 
 
 def test_a_damaged_file_is_named_whoever_reads_it(db: tsdb.Database) -> None:
+    db.sql("CHECKPOINT")
     [file] = Path(db.path).glob("table/*/*.tsf")
     path = db.path
     db.close()
@@ -290,6 +291,7 @@ def test_a_damaged_table_stops_no_other(db: tsdb.Database, tmp_path: Path) -> No
     wanted = db.sql(NEWEST).fetchall()
     db.sql("CREATE TABLE other (time TIMESTAMP_NS TIME, host STRING TAG)")
     db.sql("INSERT INTO other VALUES ('2026-01-01', 'a')")
+    db.flush()
     reader = tsdb.open(db.path, mode="r")
     db.close()
     for path in (tmp_path / "db" / "table" / "2").iterdir():
@@ -305,6 +307,7 @@ def test_a_damaged_table_stops_no_other(db: tsdb.Database, tmp_path: Path) -> No
 
 
 def test_what_the_system_refuses_is_an_error_of_ours(db: tsdb.Database, tmp_path: Path) -> None:
+    db.flush()
     db.close()
     data = next((tmp_path / "db").rglob("*.tsf"))
     for damaged in (data, tmp_path / "db" / "LOCK"):

@@ -12,6 +12,7 @@ from tsdb.sql.reader import read_statement
 from tsdb.sql.statement import (
     AddColumn,
     AlterTable,
+    Checkpoint,
     CreateTable,
     Delete,
     DeleteDevices,
@@ -112,7 +113,8 @@ def test_partition_ttl_and_shards_as_clauses() -> None:
         ("SELECT 1 SETTINGS threads = ", "a value"), ("PRAGMA database_size", "unknown statement"),
         ("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x", "INSERT comes first"),
         ("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM x", "cannot stand inside a query"),
-        ("ATTACH 'x'", "unknown statement"), ("DELETE t", "expected FROM"), ("DELETE FROM t WHERE", "a condition"),
+        ("CHECKPOINT t", "the end of the statement"), ("ATTACH 'x'", "unknown statement"),
+        ("DELETE t", "expected FROM"), ("DELETE FROM t WHERE", "a condition"),
         ("DELETE FROM t WHERE a = 1 LIMIT 2", "expected the end of the condition, not 'LIMIT'"),
         ("DELETE FROM t WHERE a = 1, b = 2", "not ','"), ("DELETE FROM t WHERE a) OR (b", "not ')'"),
         ("DELETE FROM t WHERE (a", "expected ')'"), ("DELETE FROM t USING u WHERE a = b", "subquery"),
@@ -173,6 +175,7 @@ def test_set_show_and_insert() -> None:
     assert read_statement("set threads = -3") == SetSetting("threads", -3)
     assert read_statement("RESET threads") == SetSetting("threads", None)
     assert read_statement("SHOW threads") == ShowSettings("threads")
+    assert read_statement("checkpoint;") == Checkpoint()
     insert = read_statement('INSERT INTO "T" (a) VALUES (?)')
     assert isinstance(insert, Insert)
     assert insert.table == "T"

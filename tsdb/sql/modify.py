@@ -38,6 +38,7 @@ from tsdb.sql.statement import Conditional, Delete, DeleteDevices, Query, ShowDe
 from tsdb.sql.token import SYMBOL, Token, tokenize
 from tsdb.storage.arrange import SortedRows
 from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.report import Edit
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
@@ -73,23 +74,21 @@ def delete(store: Store, statement: Delete, parameters: Parameters, settings: Se
 
 def delete_devices(store: Store, statement: DeleteDevices, parameters: Parameters, settings: Settings) -> int:
     """Run a DELETE DEVICES; the number of devices that had a visible row."""
-    numbers, found = np.empty(0, np.int32), 0
+    found = 0
 
-    def select(table: TableSnapshot) -> tuple[Int32Array, IntArray, IntArray]:
-        nonlocal numbers, found
+    def select(table: TableSnapshot) -> Edit:
+        nonlocal found
         numbers, _ = _devices(_Question(statement, table, _devices_of(table), _newest(store), parameters, settings))
         found = int(np.count_nonzero(present_devices(table)[numbers]))
         every = len(numbers) == table.devices.count > 0
         device = np.full(1, EVERY_DEVICE, np.int32) if every else numbers
-        return device, np.full(len(device), INT64_MIN), np.full(len(device), INT64_MAX)
+        attributes = {c.name: null_vector(c.type, len(numbers)) for c in table.table.schema.attributes}
+        if not len(numbers):
+            return Edit()
+        low, high = np.full(len(device), INT64_MIN), np.full(len(device), INT64_MAX)
+        return Edit(device, low, high, numbers if attributes else numbers[:0], attributes)
 
-    def forget(table: TableSnapshot) -> tuple[Int32Array, dict[str, Vector]]:
-        return numbers, {c.name: null_vector(c.type, len(numbers)) for c in table.table.schema if c.role is Role.ATTRIBUTE}
-
-    table = store.table(statement.table)
-    store.delete(table.name, select)
-    if len(numbers) and any(column.role is Role.ATTRIBUTE for column in table.schema):
-        store.set_attributes(table.name, forget)
+    store.edit(store.table(statement.table).name, select)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tsdb.sql.statement import (
     AlterTable,
+    Checkpoint,
     CreateTable,
     Describe,
     DropTable,
@@ -26,7 +27,21 @@ _QUERY_WORDS = frozenset(
     {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "SUMMARIZE"}
 )
 _OTHER_WORDS = frozenset(
-    {"INSERT", "UPDATE", "DELETE", "TRUNCATE", "CREATE", "ALTER", "DROP", "SHOW", "DESCRIBE", "SET", "RESET", "EXPLAIN"}
+    {
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "TRUNCATE",
+        "CREATE",
+        "ALTER",
+        "DROP",
+        "SHOW",
+        "DESCRIBE",
+        "SET",
+        "RESET",
+        "EXPLAIN",
+        "CHECKPOINT",
+    }
 )
 # Statements of SQL that there are none of here, and whoever writes one has not mistyped another.
 _ABSENT_WORDS = frozenset({"ATTACH", "COPY", "MERGE"})
@@ -64,6 +79,10 @@ def _read(text: str, tokens: list[Token]) -> Statement:
             return _read_insert(cursor)
         case "ALTER":
             return _read_alter(cursor)
+        case "CHECKPOINT":
+            cursor.expect("CHECKPOINT")
+            cursor.end()
+            return Checkpoint()
         case "DELETE" | "TRUNCATE" | "UPDATE":
             return _read_conditional(word, cursor)
     if word in _QUERY_WORDS or cursor.symbol() == "(":

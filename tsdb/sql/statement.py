@@ -138,6 +138,11 @@ class ShowDevices:
     query: Query
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """CHECKPOINT: what is in memory goes to files."""
+
+
 #: Statements about the devices or rows of one table that satisfy a condition.
 Conditional: TypeAlias = Delete | DeleteDevices | Update | ShowDevices
 
@@ -196,5 +201,5 @@ class AlterTable:
 
 Statement: TypeAlias = (
     Query | Explain | CreateTable | DropTable | AlterTable | ShowTables | ShowCreateTable | ShowSettings | Describe | SetSetting
-    | Insert | Conditional
+    | Insert | Checkpoint | Conditional
 )  # fmt: skip
