@@ -20,6 +20,7 @@ from tsdb.exec.lane import FileLane, lanes_of
 from tsdb.plan.node import DuckQuery, SortKey, TableScan, TopK
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Not, Predicate
 from tsdb.settings import Settings
+from tsdb.storage.memory_file import MemoryFile
 from tsdb.storage.snapshot import Snapshot, TableSnapshot
 from tsdb.storage.tombstone import least_unapplied
 from tsdb_format.types import DOUBLE, INT32, STRING, TIMESTAMP_MS, Role
@@ -150,6 +151,14 @@ def test_every_step_of_a_history(
         for step in steps:
             take(history, step)
             check_lanes(history.table_snapshot())
+        patch.setattr(MemoryFile, "summarized_rows_min", unkept)
+        check_queries(history, predicate, keys, limit, offset, threads)
+
+
+def check_queries(
+    history: History, predicate: Predicate | None, keys: list[SortKey], limit: int, offset: int, threads: int
+) -> None:
+    """A TopK with and without its filter, and a scan with its counters, as of now."""
     snapshot = history.snapshot()
     wanted = [row for row in history.visible() if predicate is None or holds(predicate, row)]
     expected = ordered(SCHEMA, wanted, keys)[offset : offset + limit]

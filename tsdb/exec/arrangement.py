@@ -149,7 +149,7 @@ def _new_runs(table: TableSnapshot, number: int, meets: bool) -> _Runs | None:
     """All runs of a new file, unless it stays closed: it meets no other, and no tombstone meets it."""
     file, tombstones = table.files[number], table.tombstones
     least = least_unapplied(file)
-    deletes = len(tombstones) > 0 and tombstones.meet(file.min_time, file.max_time, least)
+    deletes = tombstones.may_hide(file) and tombstones.meet(file.min_time, file.max_time, least)
     if not (meets or deletes):
         return None
     times, device = file.file.resource, file.device_number

@@ -218,7 +218,7 @@ class Selection:
 
     def page_verdicts(self, source: FileSource) -> Verdicts | None:
         """What value statistics say about each page of a file; None where they exclude none. For clean rows only."""
-        if not self.row_conjuncts:
+        if not self.row_conjuncts or source.file.row_count < source.file.summarized_rows_min:
             return None
         if source.index not in self._verdicts:
 

@@ -59,6 +59,10 @@ class DataFile(Protocol):
         """Mean rows of some runs from which ``search`` is cheaper than reading their times."""
 
     @property
+    def summarized_rows_min(self) -> int:
+        """Rows of a file from which looking at statistics of values is cheaper than looking at the values."""
+
+    @property
     def row_start(self) -> IntArray:
         """First row of each device, and the row count at the end."""
 
@@ -81,6 +85,9 @@ class DataFile(Protocol):
 
 class StoredFile(TsFile):
     """A data file on disk."""
+
+    #: Statistics are there already.
+    summarized_rows_min = 0
 
     @property
     def searched_rows_min(self) -> int:

@@ -92,6 +92,8 @@ class MemoryFile:
     """The rows of a ``MemoryRun`` behind the ``DataFile`` protocol. Pages are of the table's size, and have no stored bytes."""
 
     searched_rows_min = 0
+    #: Statistics must be made first: a tenth of a millisecond for each column, however few rows there are.
+    summarized_rows_min = 1_024
 
     def __init__(self, table: Table, rows: SortedRows) -> None:
         self._table = table

@@ -39,7 +39,7 @@ class OpenFile:
         self.min_sequence = entry.min_sequence
         self.max_sequence = entry.max_sequence
         #: Every delete up to this sequence number was carried out when the file was written.
-        self.applied: int = getattr(entry, "applied", 0)
+        self.applied = entry.applied
         self._devices = devices
         self._lock = threading.Lock()
         self._file: StoredFile | None = None
