@@ -36,7 +36,7 @@ def _times(store: Store, table: str = "t") -> list[int]:
 
 def _filled(path: Path) -> Path:
     with Store.open(path) as store:
-        store.create_table("t", SCHEMA, TableOptions(ttl_ns=10**9, partition_ns=10**12))
+        store.create_table("t", SCHEMA, TableOptions(ttl_ns=9 * 10**18, partition_ns=10**12))
         _write(store, 3, 1, 2)
         _write(store, 9, host="b")
     return path
@@ -49,7 +49,7 @@ def test_reopening_shows_the_same(tmp_path: Path) -> None:
             assert _times(store) == [1, 2, 3, 9]
             table = store.table("T")
             assert table.schema == SCHEMA
-            assert (table.options.ttl_ns, table.options.partition_ns) == (10**9, 10**12)
+            assert (table.options.ttl_ns, table.options.partition_ns) == (9 * 10**18, 10**12)
             assert store.snapshot().sequence == 2
             assert "host STRING" in create_table_text(table)
 

@@ -50,7 +50,8 @@ def write_direct(
     memtable = writer.versions.memory.get(entry.table.id)
     if memtable is not None:
         memtable.forget_last_times()
-        memtable.devices = memtable.saved_devices = devices
+        memtable.put_devices(devices, sequence)
+        memtable.saved_devices = devices
     return report
 
 

@@ -52,7 +52,8 @@ class Memtable:
     def __init__(self, table: Table, devices: DeviceTable, tombstones: Tombstones) -> None:
         """``devices`` and ``tombstones`` are those of the table's files."""
         self.table = table
-        self.devices = devices
+        #: The devices as of the last commits, each with its number: the newest, and those that are visible until it is.
+        self._devices: list[tuple[int, DeviceTable]] = [(0, devices)]
         self.tombstones = tombstones
         #: Devices as the table's device file has them.
         self.saved_devices = devices
@@ -67,15 +68,30 @@ class Memtable:
 
     # ------------------------------------------------------------------------------------------------ commits
 
+    @property
+    def devices(self) -> DeviceTable:
+        """The devices as of the last commit."""
+        return self._devices[-1][1]
+
+    def put_devices(self, devices: DeviceTable, sequence: int) -> None:
+        """Go on with the devices as of commit ``sequence``."""
+        if devices is not self.devices:
+            self._devices.append((sequence, devices))
+
+    def settle(self, sequence: int) -> None:
+        """Commits up to ``sequence`` are visible: nobody asks for an earlier state any more."""
+        while len(self._devices) > 1 and self._devices[1][0] <= sequence:
+            del self._devices[0]
+
     def apply(self, sequence: int, change: Change) -> None:
         """Take in a commit as the log has it. Raises Error where it does not follow on what is here."""
         schema = self.table.schema
         names = {column.id: column.name for column in schema}
         if change.new_devices:
-            self._add_devices(change, names)
+            self._add_devices(change, names, sequence)
         if len(change.attribute_devices):
             values = {names[key]: vector for key, vector in change.attributes.items() if key in names}
-            self.devices = self.devices.with_attributes(change.attribute_devices, values, nulls=True)
+            self.put_devices(self.devices.with_attributes(change.attribute_devices, values, nulls=True), sequence)
         if len(change.deleted_device):
             self.delete(change.deleted_device, change.deleted_low, change.deleted_high, sequence)
         if len(change.numbers):
@@ -84,20 +100,21 @@ class Memtable:
             self.add(MemoryRun(self.table, stamp(rows, sequence)), self.devices, sequence)
             self.tidy(sequence)
 
-    def _add_devices(self, change: Change, names: dict[int, str]) -> None:
+    def _add_devices(self, change: Change, names: dict[int, str], sequence: int) -> None:
         known, end = self.devices.count, change.first_device + change.new_devices
         if end <= known:
             return  # the device file was written later than the commit
         if change.first_device != known:
             raise Error(f"table {self.table.name!r} has {known:,} devices, and the log goes on with number {change.first_device:,}")
         tags = {names[key]: vector for key, vector in change.device_tags.items()}
-        numbers, self.devices = self.devices.resolve(tags, change.new_devices)
-        if self.devices.count != end or int(numbers[-1]) != end - 1:
+        numbers, devices = self.devices.resolve(tags, change.new_devices)
+        self.put_devices(devices, sequence)
+        if devices.count != end or int(numbers[-1]) != end - 1:
             raise Error(f"the log adds devices to table {self.table.name!r} that it has already")
 
     def add(self, run: MemoryRun, devices: DeviceTable, sequence: int) -> None:
         """Add the rows of commit ``sequence``, and the devices as of it."""
-        self.devices = devices
+        self.put_devices(devices, sequence)
         times = run.rows.columns[self.table.schema.time.name].values
         last = times.item(0) if len(times) == 1 else int(times[run.rows.row_start[1:] - 1].max())
         self.last_time = max(self.last_time, last)
@@ -136,7 +153,7 @@ class Memtable:
     def alter(self, table: Table) -> None:
         """Go on under another schema; columns keep their ids."""
         self.table = table
-        self.devices = self.devices.under(table.schema)
+        self._devices = [(sequence, devices.under(table.schema)) for sequence, devices in self._devices]
         self.saved_devices = self.saved_devices.under(table.schema)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -149,7 +166,8 @@ class Memtable:
 
     def view(self, sequence: int) -> MemoryView:
         """Everything up to commit ``sequence``."""
-        devices, tombstones = self.devices, self.tombstones
+        devices = next((devices for number, devices in reversed(self._devices) if number <= sequence), self._devices[0][1])
+        tombstones = self.tombstones
         with self._lock:
             runs = tuple(self._runs[key] for key in self._runs.irange(maximum=sequence))
         if len(tombstones) and int(tombstones.sequence[-1]) > sequence:  # they ascend

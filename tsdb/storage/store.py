@@ -29,7 +29,7 @@ from tsdb.storage.log_replay import replay, set_aside
 from tsdb.storage.maintenance import Maintenance
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
 from tsdb.storage.reclaim import Pins, Reclaimer
-from tsdb.storage.report import WriteReport
+from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
 from tsdb.storage.versions import LOG_FOLDER, Versions, table_names
 from tsdb.storage.writer import Writer
@@ -38,7 +38,7 @@ from tsdb_format.errors import Closed, Error, InvalidInput, Locked, NotFound, Re
 from tsdb_format.schema import Schema
 from tsdb_format.vector import IntArray, Vector
 
-__all__ = ["Store", "WriteReport"]
+__all__ = ["Edit", "Store", "WriteReport"]
 
 #: Entries of a directory that may become a database although it is not empty: what editors and file managers leave behind.
 _HARMLESS = frozenset({LOCK_NAME, ".DS_Store", ".gitkeep", "lost+found"})
@@ -216,13 +216,20 @@ class Store:
 
         Hits what was written before and nothing later. Returns the commit's sequence number, or the last one's for no range.
         """
-        sequence = self.writer.delete(table, select)
-        self._after_commit()
-        return sequence
+        return self.edit(table, lambda snapshot: Edit(*select(snapshot)))
 
     def set_attributes(self, table: str, select: Callable[[TableSnapshot], tuple[Int32Array, dict[str, Vector]]]) -> int:
         """Give devices attribute values, by column name, that ``select`` finds in the newest state; NULL takes one away."""
-        sequence = self.writer.set_attributes(table, select)
+
+        def edit(snapshot: TableSnapshot) -> Edit:
+            numbers, values = select(snapshot)
+            return Edit(attribute_devices=numbers, attributes=values)
+
+        return self.edit(table, edit)
+
+    def edit(self, table: str, select: Callable[[TableSnapshot], Edit]) -> int:
+        """Commit the edit that ``select`` finds in the newest state. Returns as ``delete`` does."""
+        sequence = self.writer.edit(table, select)
         self._after_commit()
         return sequence
 

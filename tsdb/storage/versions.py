@@ -174,6 +174,8 @@ class Versions:
         with self._lock:
             if sequence > self.visible:
                 self.visible = sequence
+                for memtable in self._memory.values():
+                    memtable.settle(sequence)
             self._snapshot = None
 
     def remember_devices(self, name: str, devices: DeviceTable) -> None:

@@ -34,7 +34,7 @@ from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.memtable import Memtable
 from tsdb.storage.reclaim import Reclaimer
-from tsdb.storage.report import WriteReport
+from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import TableSnapshot
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb.storage.tombstone import Tombstones, write_tombstones
@@ -42,7 +42,7 @@ from tsdb.storage.versions import Versions
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Error, NotFound
 from tsdb_format.schema import Schema
-from tsdb_format.vector import IntArray, Vector
+from tsdb_format.vector import Vector
 
 #: Rows from which a write goes to files of its own: sorting and encoding them at once costs less than logging them first.
 DIRECT_ROWS = 1_000_000
@@ -188,36 +188,26 @@ class Writer:
             return 0
         return count_existing(snapshot.files, devices.count, rows, time, snapshot.tombstones, reached)
 
-    def delete(self, table: str, select: Callable[[TableSnapshot], tuple[Int32Array, IntArray, IntArray]]) -> int:
-        """Delete the ranges (device or −1, low, high) that ``select`` finds in the newest state; the commit's number."""
+    def edit(self, table: str, select: Callable[[TableSnapshot], Edit]) -> int:
+        """Commit the edit that ``select`` finds in the newest state; the commit's number, or the last one's for no change."""
         with self._writing:
             self._check_writable()
             entry = manifests.require(self.versions.manifest, table)
-            device, low, high = select(self.versions.latest(self.sequence).tables[entry.table.name])
-            if not len(device):
+            edit = select(self.versions.latest(self.sequence).tables[entry.table.name])
+            if not len(edit.deleted_device) and not len(edit.attribute_devices):
                 return self.sequence
-            sequence = self.sequence + 1
-            change = Change(entry.table.id, deleted_device=device, deleted_low=low, deleted_high=high)
+            sequence, schema = self.sequence + 1, entry.table.schema
+            change = Change(
+                entry.table.id,
+                attribute_devices=edit.attribute_devices,
+                attributes={schema.column(name).id: vector for name, vector in edit.attributes.items()},
+                deleted_device=edit.deleted_device,
+                deleted_low=edit.deleted_low,
+                deleted_high=edit.deleted_high,
+            )
             memtable = self.versions.memtable(entry)
             position = self._append(sequence, change)
-            memtable.delete(device, low, high, sequence)
-        self.settle(position, sequence)
-        return sequence
-
-    def set_attributes(self, table: str, select: Callable[[TableSnapshot], tuple[Int32Array, dict[str, Vector]]]) -> int:
-        """Give devices the attribute values that ``select`` finds in the newest state; NULL takes one away."""
-        with self._writing:
-            self._check_writable()
-            entry = manifests.require(self.versions.manifest, table)
-            numbers, values = select(self.versions.latest(self.sequence).tables[entry.table.name])
-            if not len(numbers):
-                return self.sequence
-            sequence = self.sequence + 1
-            by_id = {entry.table.schema.column(name).id: vector for name, vector in values.items()}
-            change = Change(entry.table.id, attribute_devices=numbers, attributes=by_id)
-            memtable = self.versions.memtable(entry)
-            position = self._append(sequence, change)
-            memtable.devices = memtable.devices.with_attributes(numbers, values, nulls=True)
+            memtable.apply(sequence, change)
         self.settle(position, sequence)
         return sequence
 
