@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tsdb.database import Database
 
 #: First words of statements that change something; all others are run on a reader, beside whoever writes.
-WRITING = frozenset({"alter", "create", "delete", "drop", "insert", "truncate", "update"})
+WRITING = frozenset({"alter", "checkpoint", "create", "delete", "drop", "insert", "truncate", "update"})
 
 
 @contextmanager

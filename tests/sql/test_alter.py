@@ -147,6 +147,17 @@ def test_a_column_that_comes_back_is_empty(tmp_path: Path, flush: bool, column: 
         assert db.sql(f"SELECT count({name}) FROM t").fetchall() == [(2 if name == "owner" else 1,)]
 
 
+def test_a_lost_index_is_rebuilt_under_the_names_of_today(tmp_path: Path) -> None:
+    with filled(tmp_path, flush=True) as db:
+        for change in ("RENAME host TO x", "RENAME rack TO host", "RENAME x TO rack"):
+            db.sql(f"ALTER TABLE t {change}")
+    for index in (tmp_path / "db").rglob("*.res"):
+        index.unlink()
+    with tsdb.open(tmp_path / "db") as db:
+        found = db.sql("SELECT rack, host, usage FROM t ORDER BY time, rack").fetchall()
+        assert found == [("a", 1, 1.5), ("b", None, 9.0), ("a", 1, 2.5)]
+
+
 def test_what_was_asked_before_is_bound_anew(tmp_path: Path) -> None:
     with filled(tmp_path, flush=True) as db:
         question = "SELECT * FROM t WHERE host = 'a' ORDER BY time DESC LIMIT 1"

@@ -17,6 +17,7 @@ from tsdb.storage.data_file import StoredFile
 from tsdb.storage.manifest import FileEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.tombstone import Tombstones
+from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Corruption
 
 
@@ -28,7 +29,7 @@ class OpenFile:
     Corruption or NotFound.
     """
 
-    def __init__(self, root: Path, entry: FileEntry, devices: Callable[[], DeviceTable]) -> None:
+    def __init__(self, root: Path, entry: FileEntry, devices: Callable[[], DeviceTable], storage: Storage = DISK) -> None:
         """``devices`` gives a version of the device table that knows this file's devices."""
         self.name = entry.name
         self.path = str(root / entry.name)
@@ -41,6 +42,7 @@ class OpenFile:
         #: Every delete up to this sequence number was carried out when the file was written.
         self.applied = entry.applied
         self._devices = devices
+        self._storage = storage
         self._lock = threading.Lock()
         self._file: StoredFile | None = None
         self._device_number: NDArray[np.int32] | None = None
@@ -68,7 +70,7 @@ class OpenFile:
         return numbers
 
     def _open(self) -> StoredFile:
-        opened = StoredFile(self.path)
+        opened = StoredFile(self.path, self._storage)
         if opened.row_count != self.row_count:
             raise Corruption(f"the manifest expects {self.row_count:,} rows, not {opened.row_count:,}", path=self.path, offset=0)
         return opened
@@ -80,7 +82,9 @@ class OpenFile:
             return numbers
         if not devices.schema.tags:
             return np.zeros(file.device_count, np.int32)
-        numbers = devices.find(file.device_tags, file.device_count)
+        held = {column.id: column.name for column in file.schema}  # tags may have had other names when it was written
+        tags = {column.name: file.device_tags[held[column.id]] for column in devices.schema.tags}
+        numbers = devices.find(tags, file.device_count)
         if len(numbers) and int(numbers.min()) < 0:
             raise Corruption("the file has a device that the table does not know", path=self.path, offset=0)
         return numbers
