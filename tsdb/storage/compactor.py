@@ -38,18 +38,19 @@ class Compactor:
         self.problem: str | None = None
         self._looked_at = -1
 
+    @property
+    def is_due(self) -> bool:
+        """Whether files came or went since compaction was last looked at."""
+        return self._writer.versions.manifest.version != self._looked_at
+
     def run_due(self, interrupted: Callable[[], bool]) -> None:
-        """Do what is worth it, until nothing is or ``interrupted`` says that something else matters more."""
-        version = self._writer.versions.manifest.version
-        if version == self._looked_at:
-            return
+        """Do what is worth it, until nothing is or ``interrupted`` says to stop. What fails is tried again once files change."""
         try:
             while not interrupted() and self._run_one(None, everything=False, interrupted=interrupted):
                 pass
-            self._looked_at = version if interrupted() is False else -1
         except (Error, OSError) as error:
             self.problem = str(error)
-            self._looked_at = self._writer.versions.manifest.version
+        self._looked_at = self._writer.versions.manifest.version
 
     def run_all(self, table: str | None = None) -> int:
         """Compact fully; how many tasks that took. Raises what the last failing task raised."""

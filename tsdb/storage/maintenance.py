@@ -1,7 +1,8 @@
 """Work that nobody waits for: flushes when memory or the log is full or old, syncs by the clock, compaction.
 
-In the background one thread does it, which ends with its store however that ends. Without it the same work is done by the commit
-after which it is due, so that tests decide when things happen.
+In the background two threads do it, one that keeps memory within its bounds and one that compacts, which may take long and holds up
+nobody. They end with their store however that ends. Without them the same work is done by the commit after which it is due, so
+that tests decide when things happen.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 
 from tsdb.storage.compactor import Compactor
@@ -19,38 +21,63 @@ from tsdb_format.errors import Error
 SYNC_SECONDS = 0.2
 #: Seconds after which rows leave the memory even where they are few.
 FLUSH_SECONDS = 300.0
+#: Seconds between two looks at the clock.
+_LOOK_SECONDS = 1.0
 
 
-class _Signal:
-    """What the thread and those who commit tell each other. The thread holds nothing else while it waits."""
+class _Worker:
+    """A thread that does one kind of work when it is due. While it waits it holds nothing that would keep a store alive."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         self.changed = threading.Condition()
         self.due = False
         self.stopped = False
-        self.thread: threading.Thread | None = None
+        self._name = name
+        self._thread: threading.Thread | None = None
 
-    def wait(self, seconds: float) -> bool:
-        """Sleep until something is due or the time is over; whether to go on."""
+    def start(self, owner: object, work: Callable[[], float]) -> None:
+        """Start the thread where it does not run. ``work`` is a method of ``owner`` and returns the seconds until the next look."""
         with self.changed:
-            if not self.due and not self.stopped:
-                self.changed.wait(seconds)
-            return not self.stopped
+            if self._thread is None and not self.stopped:
+                target = weakref.WeakMethod(work)
+                self._thread = threading.Thread(target=self._run, args=(target,), name=self._name, daemon=True)
+                weakref.finalize(owner, self.stop)
+                self._thread.start()
 
-    def set(self, *, due: bool) -> None:
-        """Say that something is due, or no longer."""
-        with self.changed:
-            self.due = due
-            self.changed.notify_all()
+    def wake(self) -> None:
+        """Say that something is due."""
+        if not self.due:
+            with self.changed:
+                self.due = True
+                self.changed.notify_all()
 
     def stop(self) -> None:
         """End the thread; waits for what it is at."""
         with self.changed:
             self.stopped = True
             self.changed.notify_all()
-        thread = self.thread
+        thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def _run(self, target: Callable[[], Callable[[], float] | None]) -> None:
+        seconds = _LOOK_SECONDS
+        while self._wait(seconds):
+            work = target()
+            if work is None:
+                return
+            seconds = work()
+            del work
+            with self.changed:
+                self.changed.notify_all()
+
+    def _wait(self, seconds: float) -> bool:
+        """Sleep until something is due or the time is over; whether to go on."""
+        with self.changed:
+            if not self.due and not self.stopped:
+                self.changed.wait(seconds)
+            self.due = False
+            return not self.stopped
 
 
 class Maintenance:
@@ -62,7 +89,8 @@ class Maintenance:
         self._writer = writer
         self._limit = memory_bytes
         self._background = background
-        self._signal = _Signal()
+        self._flushing = _Worker("tsdb-flush")
+        self._compacting = _Worker("tsdb-compact")
         self._flushed_at = time.monotonic()
 
     def after_commit(self) -> None:
@@ -71,42 +99,28 @@ class Maintenance:
         due = full or self._writer.untidy
         if not self._background:
             if due:
-                self.tend()
+                self._tend()
+                self._compact()
             return
-        signal = self._signal
-        if signal.thread is None:
-            self._start()
-        if due and not signal.due:
-            signal.set(due=True)
+        worker = self._flushing
+        worker.start(self._writer, self._tend)
+        if due:
+            worker.wake()
         if full and self._is_full(2):
-            with signal.changed:  # the next flush empties the memory, or fails and stops all commits
-                while self._is_full(2) and self._writer.failure is None and not signal.stopped:
-                    signal.changed.wait(1.0)
+            with worker.changed:  # the next flush empties the memory, or fails and stops all commits
+                while self._is_full(2) and self._writer.failure is None and not worker.stopped:
+                    worker.changed.wait(_LOOK_SECONDS)
 
     def _is_full(self, times: int) -> bool:
         return self._writer.versions.memory_bytes >= times * self._limit or self._writer.log.bytes >= 4 * times * self._limit
 
     def stop(self) -> None:
         """End the background work; waits for what it is at."""
-        self._signal.stop()
+        self._flushing.stop()
+        self._compacting.stop()
 
-    def _start(self) -> None:
-        signal = self._signal
-        with signal.changed:
-            if signal.thread is None and not signal.stopped:
-                signal.thread = threading.Thread(
-                    target=_run, args=(signal, weakref.ref(self)), name="tsdb-maintenance", daemon=True
-                )  # fmt: skip
-                weakref.finalize(self._writer, signal.stop)
-                signal.thread.start()
-
-    @property
-    def pause(self) -> float:
-        """Seconds between two looks at the clock."""
-        return SYNC_SECONDS if self._writer.durability == "interval" else 1.0
-
-    def tend(self) -> None:
-        """Do what is due. Failures are kept by the writer, which tells the next who commits."""
+    def _tend(self) -> float:
+        """Keep memory and log within their bounds. Failures are kept by the writer, which tells the next who commits."""
         writer = self._writer
         if writer.untidy:
             writer.tidy()
@@ -116,17 +130,12 @@ class Maintenance:
             if self._is_full(1) or time.monotonic() - self._flushed_at > FLUSH_SECONDS:
                 self._flushed_at = time.monotonic()
                 writer.flush()
-        self._signal.set(due=False)
-        if writer.failure is None:
-            self.compactor.run_due(lambda: self._signal.stopped or self._is_full(1))
+        if self._background and self.compactor.is_due:
+            self._compacting.start(self._writer, self._compact)
+            self._compacting.wake()
+        return SYNC_SECONDS if writer.durability == "interval" else _LOOK_SECONDS
 
-
-def _run(signal: _Signal, reference: weakref.ref[Maintenance]) -> None:
-    seconds = 1.0
-    while signal.wait(seconds):
-        maintenance = reference()
-        if maintenance is None:
-            return
-        maintenance.tend()
-        seconds = maintenance.pause
-        del maintenance
+    def _compact(self) -> float:
+        if self._writer.failure is None:
+            self.compactor.run_due(lambda: self._compacting.stopped)
+        return 60 * _LOOK_SECONDS  # files expire without anybody writing
