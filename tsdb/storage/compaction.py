@@ -61,7 +61,7 @@ class Task:
     table: str
     inputs: tuple[FileEntry, ...]
     reason: str
-    cuts: Cuts = Cuts()
+    cuts: Cuts
 
     @property
     def rows(self) -> int:
@@ -168,9 +168,9 @@ class _Planner:
             if self._is_clear(as_numbers(seed)):
                 for chosen in self._sets(seed):
                     ratio = self._ratio(chosen)
-                    if ratio >= OVERLAP_SHARE or (ratio >= OLDEST_SHARE and self._layout.is_lowest(chosen)):
-                        if self._add(chosen, "overlapping files"):
-                            break
+                    worth = ratio >= OVERLAP_SHARE or (ratio >= OLDEST_SHARE and self._layout.is_lowest(chosen))
+                    if worth and self._add(chosen, "overlapping files"):
+                        break
 
     def _mergeable_stacks(self) -> Iterator[list[int]]:
         """The files at each instant, oldest first, without those not to be merged; damaged ones part what is on their two sides."""
@@ -264,10 +264,11 @@ class _Planner:
         file = self._files[number]
         if self._bound is None or file.min_time >= self._bound:
             return 0.0
-        return (self._bound - file.min_time) / (file.max_time - file.min_time + 1)
+        expired_time = min(self._bound, file.max_time + 1) - file.min_time
+        return float(expired_time / (file.max_time - file.min_time + 1))
 
     def _deleted_share(self, number: int) -> float:
-        """The part of a file's rows that deletes took: of time for every device's, of time and devices for one's, at least a row."""
+        """The part of a file's rows that deletes took: by time, and by time and devices where they name one (at least a row)."""
         file, tombstones = self._files[number], self._tombstones
         if not len(tombstones):
             return 0.0

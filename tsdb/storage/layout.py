@@ -44,7 +44,7 @@ class Placed(Protocol):
 
 
 class Layout:
-    """Files as arrays, numbered by first time (``low``) and then last (``high``); ``order[i]`` is file i's place in what was given."""
+    """Files as arrays, numbered by first time (``low``), then last (``high``); ``order[i]`` is file i's place in what was given."""
 
     def __init__(self, files: Sequence[Placed], rows: Sequence[int]) -> None:
         self.order: IntArray = np.array(sorted(range(len(files)), key=lambda i: (files[i].min_time, files[i].max_time)), np.int64)
@@ -90,11 +90,12 @@ class Layout:
         inside = np.zeros(len(self), np.bool_)
         inside[chosen] = True
         while True:
-            mine, others = np.flatnonzero(inside), self._beside(inside)
+            mine = np.flatnonzero(inside)
+            others = self._beside(mine)
             step = max(1, _MATRIX_MAX // len(mine))
             parts = [self._between(mine, others[at : at + step]) for at in range(0, len(others), step)]
             between = np.concatenate(parts) if parts else np.empty(0, np.bool_)
-            if True:
+            if not between.any():
                 return mine
             inside[others[between]] = True
 
@@ -113,22 +114,14 @@ class Layout:
 
     def filled(self, chosen: IntArray) -> IntArray:
         """A closed set with the files inside the time range of the chosen that are not larger than the largest, nor older."""
-        inside = np.zeros(len(self), np.bool_)
-        inside[chosen] = True
         low, high = self.hull(chosen)
-        inside |= (
-            (self.low >= low)
-            & (self.high <= high)
-            & (self.oldest > self.oldest[chosen].min())
-            & (self.rows <= self.rows[chosen].max())
-        )
-        return self.closure(np.flatnonzero(inside))
+        more = (self.low >= low) & (self.high <= high) & (self.oldest > self.oldest[chosen].min())
+        more &= self.rows <= self.rows[chosen].max()
+        return self.closure(np.union1d(chosen, np.flatnonzero(more)))
 
     def is_lowest(self, chosen: IntArray) -> bool:
         """Whether no other file that overlaps one of the set is older than it."""
-        inside = np.zeros(len(self), np.bool_)
-        inside[chosen] = True
-        others = self._beside(inside)
+        others = self._beside(chosen)
         step = max(1, _MATRIX_MAX // len(chosen))
         for at in range(0, len(others), step):
             some = others[at : at + step, None]
@@ -156,29 +149,26 @@ class Layout:
         meets = (self.low[mine] <= self.high[others][:, None]) & (self.high[mine] >= self.low[others][:, None])
         older = (meets & (self.oldest[mine] <= self.newest[others][:, None])).any(axis=1)
         newer = (meets & (self.newest[mine] >= self.oldest[others][:, None])).any(axis=1)
-        both: BoolArray = older & newer
-        return both
+        return np.logical_and(older, newer)
 
-    def _beside(self, inside: BoolArray) -> IntArray:
+    def _beside(self, chosen: IntArray) -> IntArray:
         """The other files that lie in the time range of a set of files."""
-        low, high = self.low[inside].min(), self.high[inside].max()
-        return np.flatnonzero((self.low <= high) & (self.high >= low) & ~inside)
+        low, high = self.hull(chosen)
+        beside = (self.low <= high) & (self.high >= low)
+        beside[chosen] = False
+        return np.flatnonzero(beside)
 
     def _mixed(self, chosen: IntArray) -> IntArray:
         """The files beside a set that are neither older nor newer than all of it."""
-        inside = np.zeros(len(self), np.bool_)
-        inside[chosen] = True
-        others = self._beside(inside)
-        apart = (self.newest[others] < self.oldest[chosen].min()) | (self.oldest[others] > self.newest[chosen].max())
+        others = self._beside(chosen)
+        apart: BoolArray = (self.newest[others] < self.oldest[chosen].min()) | (self.oldest[others] > self.newest[chosen].max())
         return others[~apart]
 
     # ------------------------------------------------------------------------------------------------ cuts
 
     def cuts(self, chosen: IntArray, rows_large: int) -> Cuts:
         """Where the merged files of a closed set have to end, and where they had better: beside files of ``rows_large`` rows."""
-        inside = np.zeros(len(self), np.bool_)
-        inside[chosen] = True
-        beside = self._beside(inside)
+        beside = self._beside(chosen)
         low, high = self.hull(chosen)
         free = free_times(((int(self.low[i]), int(self.high[i])) for i in beside), low, high)
         preferred = self._bounds(beside[self.rows[beside] >= rows_large], low, high)
@@ -214,8 +204,7 @@ class Layout:
 
 def spans(low: IntArray, high: IntArray) -> FloatArray:
     """How many instants [low, high] has, as float64 and also where int64 overflows; low ≤ high."""
-    difference = np.ascontiguousarray(high, np.int64).view(np.uint64) - np.ascontiguousarray(low, np.int64).view(np.uint64)
-    return difference.astype(np.float64) + 1.0
+    return (_as_words(high) - _as_words(low)).astype(np.float64) + 1.0
 
 
 def union(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
@@ -231,18 +220,22 @@ def covered(first: IntArray, last: IntArray, low: IntArray, high: IntArray) -> F
     """How many instants of each range [low, high] the ascending, separate ranges [first, last] cover."""
     if not len(first):
         return np.zeros(len(low), np.float64)
-    ends = np.concatenate([[0.0], np.cumsum(spans(first, last))])
+    ends = np.append(np.uint64(0), np.cumsum(_as_words(last) - _as_words(first) + np.uint64(1)))  # modulo 2^64: see below
 
-    def until(time: IntArray) -> FloatArray:
-        """Covered instants up to and with each time."""
-        place = np.searchsorted(first, time, "right")
+    def before(time: IntArray) -> NDArray[np.uint64]:
+        """Covered instants before each time."""
+        place = np.searchsorted(first, time, "left")
         inside = np.maximum(place - 1, 0)
-        reach = np.maximum(np.minimum(time, last[inside]), first[inside])
-        return np.where(place > 0, ends[inside] + spans(first[inside], reach), 0.0)
+        reach = np.minimum(time, last[inside])
+        return np.where(place > 0, ends[inside] + (_as_words(reach) - _as_words(first[inside])) + (time > reach), np.uint64(0))
 
-    starts_inside = np.searchsorted(first, low, "right") - 1
-    held = (starts_inside >= 0) & (last[np.maximum(starts_inside, 0)] >= low)
-    return np.maximum(until(high) - until(low) + held, 0.0)
+    place = np.searchsorted(first, high, "right") - 1
+    ends_inside = (place >= 0) & (last[np.maximum(place, 0)] >= high)
+    return (before(high) - before(low)).astype(np.float64) + ends_inside  # the difference is below 2^64
+
+
+def _as_words(values: IntArray) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(values, np.int64).view(np.uint64)
 
 
 def as_numbers(chosen: Iterable[int]) -> IntArray:

@@ -214,8 +214,8 @@ def _merged(table: TableSnapshot, parts: list[_Part]) -> SortedRows | None:
 class _Order:
     """How the rows of some parts become those of a file.
 
-    ``numbers`` are the devices in tag order, device i has the rows row_start[i]:row_start[i+1], of the ``times``. ``positions``
-    give each part's rows their place in it; versions of a row share one. ``alive``: which rows of a part have a place, None for all.
+    ``numbers`` are the devices in tag order, device i has the rows row_start[i]:row_start[i+1], of the ``times``. Each part's rows
+    have ``positions`` there, versions of a row the same one. ``alive``: which rows of a part have a position, None for all.
     """
 
     numbers: Int32Array
