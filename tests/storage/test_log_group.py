@@ -30,7 +30,7 @@ class SlowDisk:
         self.gate.set()
         self.read, self.rename, self.remove, self.list = DISK.read, DISK.rename, DISK.remove, DISK.list
 
-    def create(self, path: str) -> OutputFile:
+    def create(self, path: str, *, ahead: int = 0) -> OutputFile:
         return _SlowFile(self, DISK.create(path))
 
 
