@@ -140,7 +140,9 @@ class Store:
             )
             store._writer = writer
             store._maintenance = Maintenance(writer, memory_bytes=memory, background=background)
-            if found.damaged:  # what could be read is made safe before the rest is put where nobody reads it
+            for name, error in versions.unreadable.items():  # a flush would cut the log, and its commits with it
+                writer.failure = f"table {name!r} has commits in the log and cannot be read: {error}"
+            if found.damaged and writer.failure is None:  # what could be read is made safe before the rest is put aside
                 writer.flush()
                 set_aside(folder, found.damaged, storage)
             log.settle()

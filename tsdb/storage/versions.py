@@ -22,7 +22,7 @@ from tsdb.storage.memtable import MemoryView, Memtable
 from tsdb.storage.snapshot import LazyTables, OpenFile, Pin, Snapshot, TableSnapshot
 from tsdb.storage.tombstone import Tombstones, read_tombstones
 from tsdb_format.disk import DISK, Storage
-from tsdb_format.errors import NotFound
+from tsdb_format.errors import Corruption, Error, NotFound
 
 #: Folder of the log in a database directory.
 LOG_FOLDER = "log"
@@ -40,6 +40,8 @@ class Versions:
         self.storage = storage
         #: The newest commit that snapshots show.
         self.visible = manifest.sequence
+        #: Tables with commits in the log that could not be taken in, and why.
+        self.unreadable: dict[str, Error] = {}
         self._clock_ns = clock_ns
         self._make_pin = pin
         self._pin = pin(manifest.version)
@@ -163,10 +165,18 @@ class Versions:
         return found
 
     def apply(self, sequence: int, change: Change) -> None:
-        """Take in a commit as the log has it; commits to tables that are gone are nothing."""
+        """Take in a commit as the log has it; commits to tables that are gone are nothing.
+
+        A table whose devices or deletes cannot be read is left out, and named in ``unreadable``: it raises when it is asked for.
+        """
         for entry in self.manifest.tables.values():
             if entry.table.id == change.table:
-                self.memtable(entry).apply(sequence, change)
+                try:
+                    memtable = self.memtable(entry)
+                except (Corruption, NotFound) as error:
+                    self.unreadable[entry.table.name] = error
+                    return
+                memtable.apply(sequence, change)
                 return
 
     def publish(self, sequence: int) -> None:
@@ -189,6 +199,7 @@ class Versions:
         """
         if forget:
             _ = self.snapshot()
+            self.unreadable = {}
         tables = {entry.table.id: entry.table for entry in manifest.tables.values()}
         with self._lock:
             self._memory = {} if forget else {number: each for number, each in self._memory.items() if number in tables}
