@@ -106,7 +106,7 @@ class Versions:
         """The one handle on a data file; nothing is opened yet."""
         found = self._files.get(file.name)
         if found is None:
-            found = self._files.setdefault(file.name, OpenFile(self.root, file, lambda: self.device_table(entry)))
+            found = self._files.setdefault(file.name, OpenFile(self.root, file, lambda: self.device_table(entry), self.storage))
         return found
 
     def device_table(self, entry: TableEntry) -> DeviceTable:
