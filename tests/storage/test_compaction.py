@@ -20,7 +20,7 @@ from tsdb.storage.tombstone import Tombstones
 from tsdb_format.types import Role
 
 NONE = Tombstones.none()
-FULL = 512
+FULL = 256
 WRITE = 32
 
 
@@ -111,7 +111,7 @@ def test_write_amplification_is_logarithmic_and_nothing_piles_up(load: str, cut_
     assert amplification <= bound(kind, writes), f"{amplification:.2f}"
     files = simulation.entry().files
     full = simulation.written / FULL
-    assert len(files) <= 4 * DEPTH_MAX + 3 * full + 10, f"{len(files)} files for the rows of {full:.1f}"
+    assert len(files) <= DEPTH_MAX * (full + 4), f"{len(files)} files for the rows of {full:.1f}"
     check_full(simulation, random)
 
 

@@ -22,6 +22,7 @@ from tsdb.storage.arrange import SortedRows
 from tsdb.storage.compaction import expired, plan
 from tsdb.storage.cuts import Cuts
 from tsdb.storage.layout import Layout
+from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.rewrite import UnreadableInput, rewrite
 from tsdb_format.errors import Corruption, NotFound
 from tsdb_format.kernels.registry import Kernel
@@ -231,6 +232,16 @@ def test_rows_written_after_a_delete_stay(tmp_path: Path) -> None:
     (rows,) = one(store)
     kept = list(zip(rows.columns["time"].to_physical_list(), rows.columns["usage"].to_physical_list(), strict=True))
     assert kept == [(0, 1.0), (1, None), (3, 1.0), (0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0)]
+
+
+def test_a_delete_between_the_versions_that_one_input_holds(tmp_path: Path) -> None:
+    store = filled_store(tmp_path, [[{"time": t, "host": "a", "usage": t * 1.0} for t in range(4)]])
+    (rows,) = one(store)
+    rows.columns[SEQUENCE_NAME].values[:] = [1, 3, 1, 3]  # of two commits, with a delete between them that nobody carried out yet
+    store.tombstones = store.tombstones.plus(np.array([-1], np.int32), np.array([0]), np.array([2]), 2)
+    for applied, left in ((0, [1, 3]), (1, [1, 3]), (2, [0, 1, 2, 3])):
+        (found,) = rewrite(store.snapshot((MemoryRun(store.table, rows, applied),)), rows_max=100)
+        assert found.columns["time"].to_physical_list() == left
 
 
 def test_slices_are_bounded_and_end_at_cuts(tmp_path: Path) -> None:
