@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tsdb.storage.compaction import Task, expired, plan
+from tsdb.storage.compaction import Task, expired, plan, ttl_bound
 from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.rewrite import UnreadableInput, rewrite
@@ -54,36 +54,40 @@ class Compactor:
 
     def run_all(self, table: str | None = None) -> int:
         """Compact fully; how many tasks that took. Raises what the last failing task raised."""
-        tasks = 0
-        while self._run_one(table, everything=True, interrupted=lambda: False):
+        tasks, now_ns = 0, self._writer.versions.clock_ns()  # one for all: with a later one more has expired
+        while self._run_one(table, everything=True, interrupted=lambda: False, now_ns=now_ns):
             tasks += 1
         return tasks
 
-    def _run_one(self, table: str | None, *, everything: bool, interrupted: Callable[[], bool]) -> bool:
+    def _run_one(self, table: str | None, *, everything: bool, interrupted: Callable[[], bool], now_ns: int | None = None) -> bool:
         """Carry out the most urgent task of the tables; whether there was one."""
         writer = self._writer
         with self._compacting:
             snapshot = writer.versions.snapshot()
+            now = writer.versions.clock_ns() if now_ns is None else now_ns
             for entry in list(writer.versions.manifest.tables.values()):
                 if table is not None and entry.table.name.lower() != table.lower():
                     continue
                 found = snapshot.tables.get(entry.table.name)
                 if found is None or found.table.id != entry.table.id:
                     continue
-                found = replace(found, tombstones=_durable(found.tombstones, writer.versions.manifest.sequence))
-                now = found.now_ns()
+                tombstones = _durable(found.tombstones, writer.versions.manifest.sequence)
+                found = replace(found, tombstones=tombstones, now_ns=lambda: now)
+                bound = ttl_bound(entry.table.options, entry.table.schema.time.type, now)
                 gone = expired(entry, now, found.tombstones)
-                if gone and self._replace(entry, gone, ()):
+                if gone and self._replace(entry, gone, (), bound):
                     return True
                 tasks = plan(
                     entry, found.tombstones, now, everything=everything, damaged=self._damaged, rows_max=self._rows_max
                 )  # fmt: skip
                 if tasks:
-                    return self._rewrite(entry, tasks[0], found, interrupted)
+                    return self._rewrite(entry, tasks[0], found, bound, interrupted)
         return False
 
-    def _rewrite(self, entry: TableEntry, task: Task, snapshot: TableSnapshot, interrupted: Callable[[], bool]) -> bool:
-        """Carry out one task; whether it was done."""
+    def _rewrite(
+        self, entry: TableEntry, task: Task, snapshot: TableSnapshot, bound: int | None, interrupted: Callable[[], bool]
+    ) -> bool:
+        """Carry out one task; whether it was done. Rows before ``bound`` have expired."""
         writer = self._writer
         inputs = replace(snapshot, files=tuple(writer.versions.open_file(entry, file) for file in task.inputs))
         applied = int(snapshot.tombstones.sequence[-1]) if len(snapshot.tombstones) else 0
@@ -101,7 +105,7 @@ class Compactor:
                 )  # fmt: skip
                 outputs.append(made)
                 writer.counters.count_compacted(made)
-            if not self._replace(entry, task.inputs, outputs):
+            if not self._replace(entry, task.inputs, outputs, bound):
                 writer.undo(names)
         except UnreadableInput as error:
             writer.undo(names)
@@ -112,14 +116,21 @@ class Compactor:
             raise
         return True
 
-    def _replace(self, entry: TableEntry, old: Sequence[FileEntry], new: Sequence[FileEntry]) -> bool:
-        """Let the manifest name the new files instead of the old ones; False where the old ones are not there any more."""
+    def _replace(self, entry: TableEntry, old: Sequence[FileEntry], new: Sequence[FileEntry], bound: int | None) -> bool:
+        """Let the manifest name the new files instead of the old ones; False where the old ones are not there any more.
+
+        The manifest keeps in mind up to where expired rows are gone for good (see ``Writer.alter_table``).
+        """
         writer = self._writer
         with writer.writing():
             current = writer.versions.manifest.tables.get(entry.table.name)
             gone = {file.name for file in old}
             if current is None or current.table.id != entry.table.id or not gone <= {file.name for file in current.files}:
                 return False
+            if current.table.options != entry.table.options:  # the TTL is another one by now
+                return False
+            if bound is not None and any(file.min_time < bound for file in old):
+                current = replace(current, expired=bound if current.expired is None else max(bound, current.expired))
             files = tuple(file for file in current.files if file.name not in gone) + tuple(new)
             manifest = writer.versions.manifest
             obsolete = sorted(gone)

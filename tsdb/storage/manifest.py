@@ -72,7 +72,8 @@ class SourceEntry:
 class TableEntry:
     """A table with its files, in order of ``max_sequence``. Files that overlap in time have disjoint ranges of sequence numbers.
 
-    ``tombstones`` names the file of the deletes that some data file still needs.
+    ``tombstones`` names the file of the deletes that some data file still needs. Of the rows before time ``expired`` some have been
+    dropped for their age.
     """
 
     table: Table
@@ -80,6 +81,7 @@ class TableEntry:
     device_file: str | None = None
     sources: dict[str, SourceEntry] = field(default_factory=dict)
     tombstones: str | None = None
+    expired: int | None = None
 
     @property
     def names(self) -> list[str]:
@@ -93,6 +95,7 @@ class TableEntry:
             "table": self.table.to_json(),
             "device_file": self.device_file,
             "tombstones": self.tombstones,
+            "expired": self.expired,
             "files": [[getattr(file, name) for name in FileEntry.__slots__] for file in self.files],
             "sources": [[getattr(source, name) for name in SourceEntry.__slots__] for source in self.sources.values()],
         }
@@ -103,7 +106,7 @@ class TableEntry:
         sources = [SourceEntry(*values) for values in document["sources"]]
         files = tuple(FileEntry(*values) for values in document["files"])
         table, by_path = Table.from_json(document["table"]), {source.path: source for source in sources}
-        return cls(table, files, document["device_file"], by_path, document.get("tombstones"))
+        return cls(table, files, document["device_file"], by_path, document.get("tombstones"), document.get("expired"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Versions:
         self.visible = manifest.sequence
         #: Tables with commits in the log that could not be taken in, and why.
         self.unreadable: dict[str, Error] = {}
-        self._clock_ns = clock_ns
+        self.clock_ns = clock_ns
         self._make_pin = pin
         self._pin = pin(manifest.version)
         self._memory: dict[int, Memtable] = {}
@@ -97,7 +97,7 @@ class Versions:
             devices, tombstones = view.devices, view.tombstones
             memtable = self._memory.get(entry.table.id)
             runs = view.runs if memtable is None else memtable.merged(view)
-        made = TableSnapshot(entry.table, (*files, *runs), devices, sequence, self._clock_ns, pin, tombstones)
+        made = TableSnapshot(entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones)
         if pin is self._pin:
             self._made[name] = entry, view, made
         return made

@@ -36,8 +36,8 @@ from tsdb.storage.memtable import Memtable
 from tsdb.storage.reclaim import Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import TableSnapshot
+from tsdb.storage.tombstone import EVERY_DEVICE, Tombstones, write_tombstones
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
-from tsdb.storage.tombstone import Tombstones, write_tombstones
 from tsdb.storage.versions import Versions
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Error, NotFound
@@ -47,6 +47,7 @@ from tsdb_format.vector import Vector
 #: Rows from which a write goes to files of its own: sorting and encoding them at once costs less than logging them first.
 DIRECT_ROWS = 1_000_000
 _NO_DEVICES = np.empty(0, np.int32)
+_FIRST_TIME = np.iinfo(np.int64).min
 
 
 class Writer:
@@ -116,12 +117,20 @@ class Writer:
             if table == entry.table:
                 return table
             check_columns(table.schema.columns)
+            if entry.expired is not None and table.options.ttl_ns != entry.table.options.ttl_ns:
+                self._forget_expired(entry, entry.expired)
+                entry = manifests.require(self.versions.manifest, name)
             others = self.versions.manifest.without_table(entry.table.name)
             manifests.check_name(others, table.name)
             tables = {table.name if key == entry.table.name else key: each for key, each in self.versions.manifest.tables.items()}
             tables[table.name] = replace(entry, table=table)
             self.commit(replace(self.versions.manifest, tables=tables))
             return table
+
+    def _forget_expired(self, entry: TableEntry, bound: int) -> None:
+        """Delete what is left before ``bound``: newer versions of it may be gone, and another TTL must not show the older ones."""
+        every = np.full(1, EVERY_DEVICE, np.int32)
+        self.edit(entry.table.name, lambda _: Edit(every, np.full(1, _FIRST_TIME), np.full(1, bound - 1)))
 
     # ------------------------------------------------------------------------------------------------ commits
 
