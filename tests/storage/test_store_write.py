@@ -216,3 +216,17 @@ def test_codes_under_null_may_be_anything(tmp_path: Path) -> None:
             (None, None),
             (None, None),
         ]
+
+
+def test_a_few_late_rows_do_not_stretch_the_file_of_the_new_ones(tmp_path: Path) -> None:
+    def rows(*times: int) -> dict[str, Any]:
+        return vectors_of(SCHEMA, [{"time": time, "host": "a"} for time in times], ["time", "host"])
+
+    with Store.open(tmp_path / "db", background=False) as store:
+        store.create_table("t", SCHEMA)
+        store.write_batch("t", rows(*range(1000)))
+        store.flush()
+        store.write_batch("t", rows(*range(2000, 2990), *range(5, 15), 1000))
+        store.flush()
+        ranges = sorted((file.min_time, file.max_time, file.rows) for file in store.entry("t").files)
+        assert ranges == [(0, 999, 1000), (5, 14, 10), (1000, 2989, 991)]

@@ -5,7 +5,7 @@ Rows that already are in order are passed on as they came. See ``tsdb.exec.kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,11 +52,13 @@ class _Order:
 
 
 def arrange(
-    batch: RowBatch, numbers: Int32Array, rank: Int32Array, by_rank: Int32Array, options: TableOptions, threads: int = 1
-) -> Iterator[SortedRows]:
+    batch: RowBatch, numbers: Int32Array, rank: Int32Array, by_rank: Int32Array, options: TableOptions, threads: int = 1,
+    cuts: Sequence[int] = (),
+) -> Iterator[SortedRows]:  # fmt: skip
     """The files that a batch becomes, one at a time, ascending in time.
 
-    ``numbers`` are the rows' devices; ``rank`` and ``by_rank`` map a device to its place in tag order and back.
+    ``numbers`` are the rows' devices; ``rank`` and ``by_rank`` map a device to its place in tag order and back. No file spans one
+    of the ``cuts`` (ascending): it has rows before it, or from it on.
     """
     time = batch.schema.time
     ticks = None
@@ -64,7 +66,7 @@ def arrange(
         ticks = max(1, options.partition_ns * time.type.units_per_second // 10**9)
     names = _stored_names(batch)
     times = batch.whole(time.name).values
-    parts = list(split_rows(times, options.file_rows_max, ticks))
+    parts = list(split_rows(times, options.file_rows_max, ticks, cuts))
     wholes = {name: batch.whole(name) for name in names} if len(parts) > 1 else {}
     for rows in parts:
         pieces: dict[str, Pieces]
@@ -98,10 +100,13 @@ def _stored_names(batch: RowBatch) -> list[str]:
     return [name for name in batch.schema.stored if name in batch.columns]
 
 
-def split_rows(times: IntArray, rows_max: int, partition_ticks: int | None) -> Iterator[NDArray[Any] | slice | None]:
+def split_rows(
+    times: IntArray, rows_max: int, partition_ticks: int | None, cuts: Sequence[int] = ()
+) -> Iterator[NDArray[Any] | slice | None]:
     """The rows of each file, in time order: None for all of them, a slice where they came so, else indices in order of arrival.
 
-    Files never cross a partition, and hold about ``rows_max`` rows at most; rows of one time stay together.
+    Files never cross a partition, nor one of the ``cuts`` (ascending, where a next file may begin), and hold about ``rows_max`` rows
+    at most; rows of one time stay together.
     """
     if not len(times):
         return
@@ -114,9 +119,10 @@ def split_rows(times: IntArray, rows_max: int, partition_ticks: int | None) -> I
         step = max(1, len(times) // CUT_SAMPLE)
         sample = np.sort(times[::step])
         files = -(-len(times) // rows_max)
-        cuts = np.unique(sample[np.arange(1, files) * len(sample) // files])
-        bucket = bucket * (len(cuts) + 1) + np.searchsorted(cuts, times, side="right")
-    elif not bucket.any():
+        cuts = np.unique([*cuts, *sample[np.arange(1, files) * len(sample) // files].tolist()]).tolist()
+    if len(cuts):
+        bucket = bucket * (len(cuts) + 1) + np.searchsorted(np.array(cuts, np.int64), times, side="right")
+    if not (bucket != bucket[0]).any():
         yield None
         return
     if (bucket[1:] >= bucket[:-1]).all():

@@ -48,8 +48,8 @@ class Compactor:
         try:
             while not interrupted() and self._run_one(None, everything=False, interrupted=interrupted):
                 pass
-        except (Error, OSError) as error:
-            self.problem = str(error)
+        except Exception as error:  # noqa: BLE001 (nobody waits for this work, and nothing may end it)
+            self.problem = f"{type(error).__name__}: {error}"
         self._looked_at = self._writer.versions.manifest.version
 
     def run_all(self, table: str | None = None) -> int:
@@ -111,8 +111,10 @@ class Compactor:
             writer.undo(names)
             self._damaged |= {error.name}  # it is left where it is, and so is what cannot be merged without it
             self.problem = str(error)
-        except BaseException:
+        except BaseException as error:
             writer.undo(names)
+            if isinstance(error, OSError):
+                raise Error(f"the compaction of table {entry.table.name!r} failed, and changed nothing: {error}") from error
             raise
         return True
 

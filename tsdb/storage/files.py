@@ -59,6 +59,14 @@ def remove(path: Path, storage: Storage = DISK) -> None:
         return
 
 
+def remove_pending(root: Path, folders: Iterable[str], storage: Storage = DISK) -> None:
+    """Delete what was being written in some folders (not those below them) when a process died."""
+    for folder in folders:
+        for name in storage.list(str(root / folder)):
+            if name.endswith(PENDING_SUFFIX):
+                remove(root / folder / name, storage)
+
+
 def highest_number(folder: Path) -> int:
     """The highest number that a file below a folder is named by; what a crash left counts, since somebody may have it in mind."""
     numbers = (path.name.partition(".")[0] for path in folder.rglob("*.*"))

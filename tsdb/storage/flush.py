@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tsdb.catalog.device_file import SUFFIX, write_device_file
-from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
+from tsdb.storage.arrange import CUT_SAMPLE, PARALLEL_ROWS_MIN, arrange
+from tsdb.storage.cuts import Cuts, free_times
 from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.memtable import Memtable, gather
 from tsdb_format.errors import Error
+from tsdb_format.vector import IntArray
 
 if TYPE_CHECKING:
     from tsdb.storage.writer import Writer
@@ -26,6 +30,7 @@ class _Frozen:
 
     def __init__(self, entry: TableEntry, memtable: Memtable, boundary: int) -> None:
         self.table = entry.table
+        self.older = entry.files
         self.memtable = memtable
         self.runs = memtable.freeze(boundary)
         self.devices = memtable.devices
@@ -75,7 +80,8 @@ def _write(writer: Writer, frozen: _Frozen, names: list[str]) -> None:
         batch, numbers = found
         applied = int(frozen.tombstones.sequence[-1]) if len(frozen.tombstones) else 0
         threads = writer.threads if batch.row_count >= PARALLEL_ROWS_MIN else 1
-        for rows in arrange(batch, numbers, devices.rank, devices.by_rank, table.options, threads):
+        cuts = _cuts(batch.whole(table.schema.time.name).values, frozen.older)
+        for rows in arrange(batch, numbers, devices.rank, devices.by_rank, table.options, threads, cuts):
             names.append(writer.new_name(table, FILE_SUFFIX))
             file = write_rows(writer.root, names[-1], table, devices, rows, threads, applied=applied, storage=writer.storage)
             frozen.files.append(file)
@@ -84,6 +90,17 @@ def _write(writer: Writer, frozen: _Frozen, names: list[str]) -> None:
         frozen.device_file = writer.new_name(table, SUFFIX)
         names.append(frozen.device_file)
         write_device_file(str(writer.root / frozen.device_file), devices, writer.storage)
+
+
+def _cuts(times: IntArray, older: Sequence[FileEntry]) -> list[int]:
+    """Where files end so that late rows, if others come with them, do not stretch these over the times of older files."""
+    taken = [(file.min_time, file.max_time) for file in older]
+    low, high = int(times.min()), int(times.max())
+    if all(last < low or first > high for first, last in taken):
+        return []
+    step = max(1, len(times) // CUT_SAMPLE)
+    cuts = Cuts(free=free_times(taken, low, high))
+    return cuts.place(np.sort(times[::step]), float(step), 2 * len(times))
 
 
 def _commit(writer: Writer, boundary: int, frozen: Sequence[_Frozen]) -> None:

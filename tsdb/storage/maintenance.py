@@ -11,11 +11,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 
 from tsdb.storage.compactor import Compactor
 from tsdb.storage.writer import Writer
-from tsdb_format.errors import Error
 
 #: Seconds between two syncs under durability 'interval'.
 SYNC_SECONDS = 0.2
@@ -122,14 +120,16 @@ class Maintenance:
     def _tend(self) -> float:
         """Keep memory and log within their bounds. Failures are kept by the writer, which tells the next who commits."""
         writer = self._writer
-        if writer.untidy:
-            writer.tidy()
-        with suppress(Error, OSError):
+        try:
+            if writer.untidy:
+                writer.tidy()
             if writer.durability == "interval":
                 writer.log.sync(writer.log.position)
             if self._is_full(1) or time.monotonic() - self._flushed_at > FLUSH_SECONDS:
                 self._flushed_at = time.monotonic()
                 writer.flush()
+        except Exception as error:  # noqa: BLE001 (commits wait for this work, and must hear what became of it)
+            writer.failure = writer.failure or f"{type(error).__name__}: {error}"
         if self._background and self.compactor.is_due:
             self._compacting.start(self._writer, self._compact)
             self._compacting.wake()

@@ -20,7 +20,7 @@ from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions
 from tsdb.settings import cpu_count, memory_default
 from tsdb.storage import manifest as manifests
 from tsdb.storage.batch import Pieces, RowBatch
-from tsdb.storage.files import sweep
+from tsdb.storage.files import remove_pending, sweep
 from tsdb.storage.follower import Follower
 from tsdb.storage.lease import Lease
 from tsdb.storage.lock import LOCK_NAME, WriterLock
@@ -119,6 +119,7 @@ class Store:
         try:
             loaded = _load_or_create(root, storage)
             reclaimer = Reclaimer(root, storage)
+            remove_pending(root, ("", manifests.FOLDER), storage)
             old = [name for name in manifests.versions(root) if name != loaded.name]
             reclaimer.retire(loaded.version - 1, [*sweep(root, FILES_FOLDER, loaded.names, storage), *old])
             versions = Versions(root, loaded, clock_ns, reclaimer.pins.pin, storage)
