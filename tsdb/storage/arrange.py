@@ -105,8 +105,8 @@ def split_rows(
 ) -> Iterator[NDArray[Any] | slice | None]:
     """The rows of each file, in time order: None for all of them, a slice where they came so, else indices in order of arrival.
 
-    Files never cross a partition, nor one of the ``cuts`` (ascending, where a next file may begin), and hold about ``rows_max`` rows
-    at most; rows of one time stay together.
+    Files never cross a partition, nor one of the ``cuts`` (ascending, where a next file may begin), and hold about ``rows_max``
+    rows at most; rows of one time stay together.
     """
     if not len(times):
         return
