@@ -143,6 +143,12 @@ class Manifest:
 
 def save(root: Path, manifest: Manifest, storage: Storage = DISK) -> None:
     """Commit: after this the version is what everybody sees, and survives a crash."""
+    write_whole(root / manifest.name, sealed(text_of(manifest)), storage)
+    write_whole(root / CURRENT_NAME, sealed(manifest.name), storage)
+
+
+def text_of(manifest: Manifest) -> str:
+    """The document, as it is stored."""
     document = {
         "format": FORMAT,
         "version": manifest.version,
@@ -151,8 +157,7 @@ def save(root: Path, manifest: Manifest, storage: Storage = DISK) -> None:
         "next_file": manifest.next_file,
         "tables": [entry.to_json() for entry in manifest.tables.values()],
     }
-    write_whole(root / manifest.name, sealed(json.dumps(document, separators=(",", ":"), ensure_ascii=False)), storage)
-    write_whole(root / CURRENT_NAME, sealed(manifest.name), storage)
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def load(root: Path, storage: Storage = DISK) -> Manifest:
