@@ -44,11 +44,11 @@ def read_device_file(path: str, schema: Schema, storage: Storage = DISK) -> Devi
     rank, by_rank = container.array("rank", "<i4"), container.array("by_rank", "<i4")
     _check(container, "rank", len(rank) == count and _below(rank, count))
     _check(container, "by_rank", len(by_rank) == count and _below(by_rank, count))
-    tags = {column.name: _get(container, column, count) or null_vector(column.type, count) for column in schema.tags}
+    tags = {column.name: read_values(container, column, count) or null_vector(column.type, count) for column in schema.tags}
     attributes: dict[str, Vector] = {}
     for column in schema:
         if column.role is Role.ATTRIBUTE:
-            vector = _get(container, column, count)
+            vector = read_values(container, column, count)
             if vector is not None:
                 attributes[column.name] = vector
     return DeviceTable(schema, count, tags, (rank, by_rank), attributes)
@@ -67,7 +67,8 @@ def _put(arrays: dict[str, NDArray[Any]], prefix: str, vector: Vector) -> None:
         arrays[f"{prefix}.data"] = vector.pool.data
 
 
-def _get(container: Container, column: Column, count: int) -> Vector | None:
+def read_values(container: Container, column: Column, count: int) -> Vector | None:
+    """A tag or attribute, one value per device; None where the file has none of it. Raises Corruption."""
     name = f"c{column.id}"
     if f"{name}.values" not in container:
         return None
