@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tsdb.result import Result
     from tsdb.session import Session
     from tsdb.sql.environment import Parameters
+    from tsdb.storage.backup import BackupReport
     from tsdb.storage.check import Problem
 
 
@@ -73,6 +74,15 @@ class Database:
     def compact(self, table: str | None = None) -> int:
         """Merge data files, and drop what is deleted, expired or overwritten, now; how many rewrites it took."""
         return self._writable().compact(table)
+
+    def backup(self, path: str | Path, *, link: bool = True) -> BackupReport:
+        """Make the directory ``path`` a backup as of the last commit, or bring an earlier one up to date; others write meanwhile.
+
+        It is a complete database. Without ``link`` files are copied also where hard links would do.
+        """
+        from tsdb.storage.backup import backup
+
+        return backup(self._opened(), path, link=link)
 
     def counters(self) -> dict[str, int | float]:
         """What this handle has written, by reason, with the write amplification."""
