@@ -19,10 +19,15 @@ WRITING = frozenset({"alter", "checkpoint", "create", "delete", "drop", "insert"
 
 
 @contextmanager
-def opened(path: Path, mode: str = "r", settings: Mapping[str, object] | None = None) -> Iterator[Database]:
-    """The database at ``path``. Mode 'r' needs it to exist, 'rw' creates it."""
+def opened(path: Path, mode: str = "r", settings: Mapping[str, object] | None = None, *, create: bool = True) -> Iterator[Database]:
+    """The database at ``path``. Mode 'r' needs it to exist, 'rw' creates it unless ``create`` is off: then it needs it too."""
     import tsdb
 
+    if not create:
+        from tsdb.storage import manifest
+
+        if manifest.current_name(path) is None and not manifest.versions(path):
+            raise NotFound(f"no database {path}")
     with tsdb.open(path, mode=mode, **dict(settings or {})) as database:
         yield database
 
@@ -38,6 +43,20 @@ def first_word(statement: str) -> str:
     with suppress(InvalidInput):  # a quote that does not end is the database's to name
         return next((word for word in words if word not in ("", "explain", "analyze")), "")
     return ""
+
+
+def stored(path: Path, table: str | None) -> tuple[int, int]:
+    """How many data files a database consists of, or one table of it, and their bytes."""
+    from tsdb.storage import manifest
+
+    tables = manifest.load(path).tables.values()
+    files = [
+        file
+        for entry in tables
+        if table in (None, entry.table.name) or entry.table.name.lower() == table.lower()
+        for file in entry.files
+    ]
+    return len(files), sum(file.bytes for file in files)
 
 
 def create_statement(database: Database, table: str) -> str:

@@ -20,7 +20,8 @@ from tsdb_cli import failure
 COMMANDS = {
     "Data in and out": ("ingest", "query", "export", "generate"),
     "Looking inside": ("explain", "inspect", "tables", "schema"),
-    "At work": ("shell", "check", "warm"),
+    "At work": ("shell", "warm"),
+    "Upkeep": ("check", "backup", "flush", "compact"),
 }
 
 

@@ -213,6 +213,7 @@ def test_a_recording_of_this_machine_can_be_ingested_as_it_is(tmp_path: Path) ->
 def test_check_finds_damage(tmp_path: Path) -> None:
     assert run("generate", "fleet", "--devices", "10", "--rows", "1000", "--into", tmp_path / "x.db").code == 0
     assert run("check", tmp_path / "x.db").code == 0
+    assert run("flush", tmp_path / "x.db").code == 0
     path = next((tmp_path / "x.db").rglob("*.tsf"))
     stored = bytearray(path.read_bytes())
     stored[len(stored) // 3] ^= 0x40
