@@ -18,8 +18,9 @@ DDL = (
 
 
 class Twin:
-    """``rows`` (dicts of DuckDB literals by column) in table ``t`` of both; the later files of tsdb get the later rows; the last ``memory`` of them
-    stay in memory.
+    """``rows`` (dicts of DuckDB literals by column) in table ``t`` of both; the later files of tsdb get the later rows.
+
+    The last ``memory`` of the files are not written: their rows stay in memory.
     """
 
     def __init__(
