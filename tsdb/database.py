@@ -80,9 +80,7 @@ class Database:
 
         It is a complete database. Without ``link`` files are copied also where hard links would do.
         """
-        from tsdb.storage.backup import backup
-
-        return backup(self._opened(), path, link=link)
+        return self._opened().backup(path, link=link)
 
     def counters(self) -> dict[str, int | float]:
         """What this handle has written, by reason, with the write amplification."""

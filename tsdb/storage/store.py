@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsdb.catalog.device import Int32Array
 from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions
@@ -37,6 +38,9 @@ from tsdb_format.disk import DISK, PENDING_SUFFIX, Storage
 from tsdb_format.errors import Closed, Error, InvalidInput, Locked, NotFound, ReadOnly
 from tsdb_format.schema import Schema
 from tsdb_format.vector import IntArray, Vector
+
+if TYPE_CHECKING:
+    from tsdb.storage.backup import BackupReport
 
 __all__ = ["Edit", "Store", "WriteReport"]
 
@@ -246,6 +250,12 @@ class Store:
         assert maintenance is not None
         writer.flush()
         return maintenance.compactor.run_all(table)
+
+    def backup(self, path: str | Path, *, link: bool = True) -> BackupReport:
+        """Make ``path`` a backup of what this handle sees, or bring one up to date; see ``tsdb.storage.backup``."""
+        from tsdb.storage.backup import backup
+
+        return backup(self, path, link=link)
 
     def counters(self) -> dict[str, int | float]:
         """What this handle has written so far, and the write amplification."""
