@@ -14,7 +14,7 @@ import pytest
 from support.compaction_case import FileSimulation, check_layout, depth
 from tsdb.catalog.table import Table, TableOptions, build_schema
 from tsdb.storage import compaction
-from tsdb.storage.compaction import DEPTH_MAX, GROWTH, SMALL_SHARE, expired, obsolete, plan
+from tsdb.storage.compaction import DEPTH_MAX, GROWTH, SMALL_SHARE, expired, needed, plan
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.tombstone import Tombstones
 from tsdb_format.types import Role
@@ -323,9 +323,9 @@ def test_everything_carries_out_every_delete_and_every_expiry() -> None:
 def test_tombstones_are_obsolete_when_no_file_can_hold_what_they_deleted() -> None:
     files = [file("a", 9, (0, 99), (3, 5), applied=7), file("b", 9, (100, 199), (8, 9))]
     marks = deletes((-1, 0, 50, 7), (-1, 0, 50, 8), (-1, 150, 160, 8), (-1, 150, 160, 7), (0, 300, 400, 9))
-    assert obsolete(marks, files).tolist() == [True, False, False, True, True]
-    assert obsolete(marks, []).all()
-    assert obsolete(NONE, files).tolist() == []
+    assert needed(marks, files).tolist() == [False, True, True, False, False]
+    assert not needed(marks, []).any()
+    assert needed(NONE, files).tolist() == []
 
 
 # -------------------------------------------------------------------------------------------------- damage

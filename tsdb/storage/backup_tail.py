@@ -11,6 +11,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import SUFFIX as DEVICE_SUFFIX
 from tsdb.catalog.device_file import read_device_file, write_device_file
 from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
+from tsdb.storage.compaction import needed
 from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.manifest import FileEntry, Manifest, TableEntry
 from tsdb.storage.memory_file import MemoryRun
@@ -18,7 +19,6 @@ from tsdb.storage.memtable import gather
 from tsdb.storage.snapshot import Snapshot, TableSnapshot
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb.storage.tombstone import Tombstones, read_tombstones, write_tombstones
-from tsdb.storage.writer import needed
 from tsdb_format.disk import Storage
 from tsdb_format.vector import Vector
 

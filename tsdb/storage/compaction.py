@@ -101,12 +101,14 @@ def expired(entry: TableEntry, now_ns: int, tombstones: Tombstones | None = None
     return tuple(file for file in entry.files if (bound is not None and file.max_time < bound) or _gone(file, gone))
 
 
-def obsolete(tombstones: Tombstones, files: Sequence[FileEntry]) -> BoolArray:
-    """Which tombstones none of the files needs any more, b1[tombstones]; the table's rows in memory count as files here."""
-    needed = np.zeros(len(tombstones), np.bool_)
+def needed(tombstones: Tombstones, files: Sequence[FileEntry]) -> BoolArray:
+    """Which tombstones some of the files has not carried out and may hold rows for, b1[tombstones]."""
+    found = np.zeros(len(tombstones), np.bool_)
+    newest = int(tombstones.sequence.max(initial=0))
     for file in files:
-        needed |= _unapplied(tombstones, file)
-    return ~needed
+        if least_unapplied(file) <= newest:
+            found |= _unapplied(tombstones, file)
+    return found
 
 
 def ttl_bound(options: TableOptions, kind: ColumnType, now_ns: int) -> int | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tsdb.storage.compaction import Task, expired, plan, ttl_bound
 from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.rewrite import UnreadableInput, rewrite
 from tsdb.storage.snapshot import TableSnapshot
@@ -45,12 +46,14 @@ class Compactor:
 
     def run_due(self, interrupted: Callable[[], bool]) -> None:
         """Do what is worth it, until nothing is or ``interrupted`` says to stop. What fails is tried again once files change."""
-        try:
-            while not interrupted() and self._run_one(None, everything=False, interrupted=interrupted):
-                pass
-        except Exception as error:  # noqa: BLE001 (nobody waits for this work, and nothing may end it)
-            self.problem = f"{type(error).__name__}: {error}"
-        self._looked_at = self._writer.versions.manifest.version
+        more = True
+        while more and not interrupted():
+            looked_at = self._writer.versions.manifest.version
+            try:
+                more = self._run_one(None, everything=False, interrupted=interrupted)
+            except Exception as error:  # noqa: BLE001 (nobody waits for this work, and nothing may end it)
+                self.problem, more = f"{type(error).__name__}: {error}", False
+            self._looked_at = looked_at
 
     def run_all(self, table: str | None = None) -> int:
         """Compact fully; how many tasks that took. Raises what the last failing task raised."""
@@ -63,15 +66,13 @@ class Compactor:
         """Carry out the most urgent task of the tables; whether there was one."""
         writer = self._writer
         with self._compacting:
-            snapshot = writer.versions.snapshot()
+            manifest, snapshot = writer.versions.current()
             now = writer.versions.clock_ns() if now_ns is None else now_ns
-            for entry in list(writer.versions.manifest.tables.values()):
+            for entry in manifest.tables.values():
                 if table is not None and entry.table.name.lower() != table.lower():
                     continue
-                found = snapshot.tables.get(entry.table.name)
-                if found is None or found.table.id != entry.table.id:
-                    continue
-                tombstones = _durable(found.tombstones, writer.versions.manifest.sequence)
+                found = snapshot.tables[entry.table.name]
+                tombstones = _durable(found.tombstones, manifest.sequence)
                 found = replace(found, tombstones=tombstones, now_ns=lambda: now)
                 bound = ttl_bound(entry.table.options, entry.table.schema.time.type, now)
                 gone = expired(entry, now, found.tombstones)
@@ -135,10 +136,10 @@ class Compactor:
                 current = replace(current, expired=bound if current.expired is None else max(bound, current.expired))
             files = tuple(file for file in current.files if file.name not in gone) + tuple(new)
             manifest = writer.versions.manifest
-            obsolete = sorted(gone)
+            handover = Handover(sorted(gone))
             memtable = writer.versions.memory.get(entry.table.id)
-            changed = writer.with_files(current, files, memtable, manifest.sequence, obsolete)
-            writer.commit(manifest.with_table(changed), obsolete)
+            changed = writer.with_files(current, files, memtable, manifest.sequence, handover)
+            writer.commit(manifest.with_table(changed), handover)
             writer.counters.compactions += 1
         return True
 

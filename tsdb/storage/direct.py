@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tsdb.catalog.device import DeviceTable
@@ -16,6 +17,7 @@ from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange, stamp
 from tsdb.storage.batch import Pieces, RowBatch, check_batch
 from tsdb.storage.existing import count_existing
 from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, SourceEntry, TableEntry
 from tsdb.storage.report import WriteReport
 from tsdb_format.errors import Error
@@ -39,19 +41,19 @@ def write_direct(
     sequence, names = writer.sequence + 1, list[str]()
     try:
         report, changed, devices = _write(writer, entry, batch, sequence, names)
-        obsolete = {entry.device_file, changed.device_file} - {None, changed.device_file}
-        writer.commit(replace(writer.versions.manifest.with_table(changed), sequence=sequence), [name for name in obsolete if name])
+        handover = Handover()
+        if entry.device_file is not None and entry.device_file != changed.device_file:
+            handover.obsolete.append(entry.device_file)
+        memtable = writer.versions.memory.get(entry.table.id)
+        if memtable is not None:
+            handover.memory.append(partial(memtable.put_direct, devices, sequence))
+        writer.commit(replace(writer.versions.manifest.with_table(changed), sequence=sequence), handover)
     except BaseException as error:
         writer.undo(names)
         if isinstance(error, OSError):
             raise Error(f"nothing was written to table {table!r}: {error}") from error
         raise
     writer.sequence = sequence
-    memtable = writer.versions.memory.get(entry.table.id)
-    if memtable is not None:
-        memtable.forget_last_times()
-        memtable.put_devices(devices, sequence)
-        memtable.saved_devices = devices
     return report
 
 

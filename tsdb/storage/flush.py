@@ -16,6 +16,7 @@ from tsdb.catalog.device_file import SUFFIX, write_device_file
 from tsdb.storage.arrange import CUT_SAMPLE, PARALLEL_ROWS_MIN, arrange
 from tsdb.storage.cuts import Cuts, free_times
 from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.memtable import Memtable, gather
 from tsdb_format.errors import Error
@@ -106,18 +107,18 @@ def _cuts(times: IntArray, older: Sequence[FileEntry]) -> list[int]:
 def _commit(writer: Writer, boundary: int, frozen: Sequence[_Frozen]) -> None:
     manifest = writer.versions.manifest
     by_id = {entry.table.id: entry for entry in manifest.tables.values()}
-    obsolete: list[str] = []
+    handover = Handover()
     for each in frozen:
         entry = by_id.get(each.table.id)
         if entry is None:  # dropped meanwhile
-            obsolete += each.names
+            handover.obsolete += each.names
             continue
         if each.device_file is not None:
-            obsolete += [entry.device_file] if entry.device_file is not None else []
+            handover.obsolete += [entry.device_file] if entry.device_file is not None else []
             writer.versions.remember_devices(each.device_file, each.devices)
             each.memtable.saved_devices = each.devices.under(entry.table.schema)
             entry = replace(entry, device_file=each.device_file)
-        entry = writer.with_files(entry, entry.files + tuple(each.files), each.memtable, boundary, obsolete)
+        entry = writer.with_files(entry, entry.files + tuple(each.files), each.memtable, boundary, handover)
         manifest = manifest.with_table(entry)
-    writer.commit(replace(manifest, sequence=boundary), obsolete)
+    writer.commit(replace(manifest, sequence=boundary), handover)
     writer.counters.flushes += 1

@@ -75,6 +75,7 @@ class Follower:
         if not found and not self._broken:
             return True
         self._broken = True
+        _ = versions.snapshot()  # stands for all until what follows is published
         for sequence, change in found:
             if sequence != last + 1:
                 return False

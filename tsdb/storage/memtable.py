@@ -78,6 +78,16 @@ class Memtable:
         if devices is not self.devices:
             self._devices.append((sequence, devices))
 
+    def put_direct(self, devices: DeviceTable, sequence: int) -> None:
+        """Go on with the devices as of a commit that went to files, its rows and its devices."""
+        self.put_devices(devices, sequence)
+        self.saved_devices = devices
+        self._last_times = None
+
+    def keep(self, tombstones: Tombstones) -> None:
+        """Go on with these deletes: no file needs the others any more."""
+        self.tombstones = tombstones
+
     def settle(self, sequence: int) -> None:
         """Commits up to ``sequence`` are visible: nobody asks for an earlier state any more."""
         while len(self._devices) > 1 and self._devices[1][0] <= sequence:
@@ -134,7 +144,7 @@ class Memtable:
         if self.is_untidy:
             view = self.view(sequence)
             if len(view.runs) >= _RUNS_MAX:
-                self.merged(view)
+                self.merged(view, self.table, sequence)
 
     def delete(self, device: Int32Array, low: IntArray, high: IntArray, sequence: int) -> None:
         """Delete what was written before commit ``sequence``."""
@@ -146,15 +156,12 @@ class Memtable:
             self._last_times = LastTimes(files)
         return self._last_times
 
-    def forget_last_times(self) -> None:
-        """Rows were written that did not come through here."""
-        self._last_times = None
-
     def alter(self, table: Table) -> None:
         """Go on under another schema; columns keep their ids."""
         self.table = table
+        is_saved = self.saved_devices is self.devices
         self._devices = [(sequence, devices.under(table.schema)) for sequence, devices in self._devices]
-        self.saved_devices = self.saved_devices.under(table.schema)
+        self.saved_devices = self.devices if is_saved else self.saved_devices.under(table.schema)
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -166,7 +173,8 @@ class Memtable:
 
     def view(self, sequence: int) -> MemoryView:
         """Everything up to commit ``sequence``."""
-        devices = next((devices for number, devices in reversed(self._devices) if number <= sequence), self._devices[0][1])
+        known = self._devices.copy()  # ``settle`` may shorten it meanwhile
+        devices = next((devices for number, devices in reversed(known) if number <= sequence), known[0][1])
         tombstones = self.tombstones
         with self._lock:
             runs = tuple(self._runs[key] for key in self._runs.irange(maximum=sequence))
@@ -177,11 +185,18 @@ class Memtable:
             view = self._view = MemoryView(runs, devices, tombstones)
         return view
 
-    def merged(self, view: MemoryView) -> tuple[MemoryRun, ...]:
-        """The runs of a view with neighbours merged in tiers; the memtable goes on with the merged ones."""
+    def merged(self, view: MemoryView, table: Table, visible: int) -> tuple[MemoryRun, ...]:
+        """The runs of a view with neighbours merged in tiers, under ``table``; the memtable goes on with the merged ones.
+
+        Commits after ``visible`` are left out of that, their rows and their deletes: snapshots without them are still to be taken.
+        """
+        tombstones = view.tombstones
+        if len(tombstones):
+            tombstones = tombstones.select(tombstones.sequence <= visible)
+        settled = sum(run.max_sequence <= visible for run in view.runs)  # the first ones: runs are in order
         tiers: list[list[MemoryRun]] = []
         sizes: list[int] = []
-        for run in view.runs:
+        for run in view.runs[:settled]:
             tiers.append([run])
             sizes.append(run.row_count)
             while len(tiers) > 1 and sizes[-2] <= max(_SMALL_ROWS, 2 * sizes[-1]) and self._may_merge(tiers[-2][0], tiers[-1][-1]):
@@ -192,10 +207,10 @@ class Memtable:
             if len(tier) == 1:
                 out.append(tier[0])
                 continue
-            made = merge_runs(self.table, tier, view.devices, view.tombstones)
+            made = merge_runs(table, tier, view.devices, tombstones)
             self._replace(tier, made)
             out += [made] if made is not None else []
-        return tuple(out)
+        return (*out, *view.runs[settled:])
 
     def _may_merge(self, first: MemoryRun, last: MemoryRun) -> bool:
         return not first.min_sequence <= self._barrier < last.max_sequence
@@ -203,10 +218,9 @@ class Memtable:
     def _replace(self, old: Sequence[MemoryRun], new: MemoryRun | None) -> None:
         """Put a merged run in the place of its parts, unless they are gone or are being flushed apart by now."""
         with self._lock:
-            keys = [run.max_sequence for run in old]
-            if not self._may_merge(old[0], old[-1]) or any(
-                self._runs.get(key) is not run for key, run in zip(keys, old, strict=True)
-            ):
+            held = {run: key for key, run in self._runs.items()}  # the last row of a run may be older: what was newer was deleted
+            keys = [held[run] for run in old if run in held]
+            if len(keys) < len(old) or not self._may_merge(old[0], old[-1]):
                 return
             for key in keys:
                 del self._runs[key]

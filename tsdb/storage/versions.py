@@ -7,7 +7,7 @@ handed out stays as it is. Open files and device tables are shared by all snapsh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,11 @@ class Versions:
         with self._lock:
             return self._capture(sequence)
 
+    def current(self) -> tuple[Manifest, Snapshot]:
+        """The manifest, and the newest visible state over just that one."""
+        with self._lock:
+            return self.manifest, self._capture(self.visible)
+
     def _capture(self, sequence: int) -> Snapshot:
         manifest, pin = self.manifest, self._pin
         views = {number: memtable.view(sequence) for number, memtable in self._memory.items()}
@@ -96,7 +101,7 @@ class Versions:
         else:
             devices, tombstones = view.devices, view.tombstones
             memtable = self._memory.get(entry.table.id)
-            runs = view.runs if memtable is None else memtable.merged(view)
+            runs = view.runs if memtable is None else memtable.merged(view, entry.table, self.visible)
         made = TableSnapshot(entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones)
         if pin is self._pin:
             self._made[name] = entry, view, made
@@ -120,10 +125,11 @@ class Versions:
         try:
             devices = read_device_file(str(self.root / entry.device_file), table.schema, self.storage)
         except NotFound:
-            newer = manifests.load(self.root, self.storage).tables.get(table.name)
-            if newer is None or newer.table.id != table.id or newer.device_file in (None, entry.device_file):
+            tables = manifests.load(self.root, self.storage).tables.values()
+            newer = next((each for each in tables if each.table.id == table.id), None)
+            if newer is None or newer.device_file in (None, entry.device_file):
                 raise
-            return self.device_table(newer)
+            return self.device_table(newer).under(table.schema)
         self._keep(self._devices, entry, entry.device_file, devices)
         return devices
 
@@ -192,8 +198,8 @@ class Versions:
         """Keep the devices that were just written to a device file."""
         self._devices[name] = devices
 
-    def install(self, manifest: Manifest, *, forget: bool = False) -> None:
-        """Go over to another manifest: rows that its files hold leave the memory.
+    def install(self, manifest: Manifest, memory: Iterable[Callable[[], None]] = (), *, forget: bool = False) -> None:
+        """Go over to another manifest: rows that its files hold leave the memory, and what ``memory`` does to memtables is done.
 
         With ``forget`` all rows do, for the log to be read anew; until that is published the last snapshot stands for all.
         """
@@ -207,6 +213,8 @@ class Versions:
                 memtable.drop(manifest.sequence)
                 if memtable.table is not tables[number]:
                     memtable.alter(tables[number])
+            for change in memory:
+                change()
             self.manifest = manifest
             self._pin = self._make_pin(manifest.version)
             if forget:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,13 @@ from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
 from tsdb.storage.arrange import SortedRows, arrange_whole, stamp
 from tsdb.storage.batch import Pieces, RowBatch, check_batch
+from tsdb.storage.compaction import needed
 from tsdb.storage.counters import Counters
 from tsdb.storage.direct import write_direct
 from tsdb.storage.existing import count_existing
 from tsdb.storage.files import highest_number, remove, remove_files
 from tsdb.storage.flush import flush
+from tsdb.storage.handover import Handover
 from tsdb.storage.log import Log
 from tsdb.storage.log_record import Change
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
@@ -36,7 +39,7 @@ from tsdb.storage.memtable import Memtable
 from tsdb.storage.reclaim import Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import TableSnapshot
-from tsdb.storage.tombstone import EVERY_DEVICE, Tombstones, write_tombstones
+from tsdb.storage.tombstone import EVERY_DEVICE, write_tombstones
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb.storage.versions import Versions
 from tsdb_format.disk import DISK, Storage
@@ -105,7 +108,7 @@ class Writer:
                 if if_exists:
                     return False
                 raise
-            self.commit(self.versions.manifest.without_table(entry.table.name), entry.names)
+            self.commit(self.versions.manifest.without_table(entry.table.name), Handover(entry.names))
             return True
 
     def alter_table(self, name: str, change: Callable[[Table], Table]) -> Table:
@@ -176,8 +179,8 @@ class Writer:
         change = Change(
             table.id, memtable.devices.count, tags, new, attribute_devices, attributes, rows.numbers, rows.row_start, columns
         )  # fmt: skip
-        position = self._append(sequence, change)
-        memtable.add(MemoryRun(table, stamp(rows, sequence)), devices, sequence)
+        run = MemoryRun(table, stamp(rows, sequence))
+        position = self._append(sequence, change, lambda: memtable.add(run, devices, sequence))
         self.untidy = self.untidy or memtable.is_untidy
         updated = rows.overlaid + existing
         return WriteReport(batch.row_count - updated, updated, sequence), position
@@ -215,19 +218,24 @@ class Writer:
                 deleted_high=edit.deleted_high,
             )
             memtable = self.versions.memtable(entry)
-            position = self._append(sequence, change)
-            memtable.apply(sequence, change)
+            position = self._append(sequence, change, lambda: memtable.apply(sequence, change))
         self.settle(position, sequence)
         return sequence
 
-    def _append(self, sequence: int, change: Change) -> int:
+    def _append(self, sequence: int, change: Change, take_in: Callable[[], None]) -> int:
+        """Put a commit into the log, and into memory; the position to sync to."""
         before = self.log.position
         try:
             position = self.log.append(sequence, change)
-        except Error as error:
-            raise Error(f"nothing was written: {error}") from error
+            self.sequence = sequence
+            take_in()
+        except BaseException as error:
+            if self.log.position != before:  # later commits would build on what memory lacks
+                self.failure = self.failure or f"memory does not hold what the log does ({error!r})"
+            elif isinstance(error, Error):
+                raise Error(f"nothing was written: {error}") from error
+            raise
         self.counters.bytes_logged += position - before
-        self.sequence = sequence
         return position
 
     def settle(self, position: int, sequence: int) -> None:
@@ -253,20 +261,20 @@ class Writer:
             return flush(self)
 
     def with_files(
-        self, entry: TableEntry, files: tuple[FileEntry, ...], memtable: Memtable | None, boundary: int, obsolete: list[str]
+        self, entry: TableEntry, files: tuple[FileEntry, ...], memtable: Memtable | None, boundary: int, handover: Handover
     ) -> TableEntry:
-        """The table with other files, and only the deletes that one of them still needs; ``obsolete`` collects what goes."""
+        """The table with other files, and the deletes that one of them still needs, which its memtable is to have then."""
         files = tuple(sorted(files, key=lambda file: (file.max_sequence, file.min_time)))
         known = self.versions.tombstones(entry) if memtable is None else memtable.tombstones
         kept = known.select(needed(known, files) | (known.sequence > boundary)) if len(known) else known
         changed = replace(entry, files=files)
         if memtable is not None and len(kept) < len(known):
-            memtable.tombstones = kept
+            handover.memory.append(partial(memtable.keep, kept))
         logged = kept.select(kept.sequence <= boundary) if len(kept) else kept
         stored = self.versions.tombstones(entry)
         if len(logged) == len(stored) and np.array_equal(logged.sequence, stored.sequence):
             return changed
-        obsolete += [entry.tombstones] if entry.tombstones is not None else []
+        handover.obsolete += [entry.tombstones] if entry.tombstones is not None else []
         if not len(logged):
             return replace(changed, tombstones=None)
         name = self.new_name(entry.table, TOMBSTONE_SUFFIX)
@@ -299,15 +307,16 @@ class Writer:
             self._check_writable()
             yield
 
-    def commit(self, changed: Manifest, obsolete: Sequence[str] = ()) -> None:
+    def commit(self, changed: Manifest, handover: Handover | None = None) -> None:
         """Make a manifest the current one. Where that fails half-way the handle takes no more writes."""
+        handover = handover or Handover()
         before = self.versions.manifest
         changed = replace(changed, version=self._next_version, next_file=self._next_file)
         self._next_version += 1
         try:
             self.log.sync(self.log.position)  # a version must not outlive commits that came before it
             manifests.save(self.root, changed, self.storage)
-            self.versions.install(changed)
+            self.versions.install(changed, handover.memory)
         except BaseException as error:
             if manifests.current_name(self.root, self.storage) == before.name:
                 remove(self.root / changed.name, self.storage)
@@ -316,7 +325,7 @@ class Writer:
             if isinstance(error, OSError):
                 raise Error(f"the commit to {self.root} failed: {error}") from error
             raise
-        self._reclaimer.retire(before.version, [before.name, *obsolete])
+        self._reclaimer.retire(before.version, [before.name, *handover.obsolete])
         with suppress(OSError):
             if changed.sequence > before.sequence:
                 self.log.drop(changed.sequence)
@@ -332,16 +341,6 @@ class Writer:
         failure = self.failure or self.log.failure
         if failure is not None:
             raise Error(f"{self.root} takes no more writes until it is opened again: {failure}")
-
-
-def needed(tombstones: Tombstones, files: Sequence[FileEntry]) -> np.ndarray:
-    """Which deletes some file has not carried out and may hold rows for."""
-    found = np.zeros(len(tombstones), np.bool_)
-    for file in files:
-        if file.applied < int(tombstones.sequence[-1]):
-            later = (tombstones.sequence > file.applied) & (tombstones.sequence >= file.min_sequence)
-            found |= later & (tombstones.low <= file.max_time) & (tombstones.high >= file.min_time)
-    return found
 
 
 def _length(given: Vector | Pieces) -> int:
