@@ -100,6 +100,7 @@ class Store:
     def _open_reader(cls, root: Path, clock_ns: Callable[[], int], storage: Storage) -> Store:
         if not root.is_dir():
             raise NotFound(f"no database {root}")
+        _ = manifests.load(root, storage)  # or there is no database that a lease could be of
         lease = Lease(root)
         try:
             loaded = manifests.load(root, storage)
