@@ -20,7 +20,7 @@ from tsdb.storage.rewrite import UnreadableInput, rewrite
 from tsdb.storage.snapshot import TableSnapshot
 from tsdb.storage.tombstone import Tombstones
 from tsdb.storage.writer import Writer
-from tsdb_format.errors import Error
+from tsdb_format.errors import Corruption, Error, NotFound
 
 #: Rows that a rewrite holds at a time, at least and at most, and the bytes that one takes while it is moved.
 _ROWS_MIN, _ROWS_MAX, _ROW_BYTES = 2**16, 2**22, 128
@@ -71,7 +71,13 @@ class Compactor:
             for entry in manifest.tables.values():
                 if table is not None and entry.table.name.lower() != table.lower():
                     continue
-                found = snapshot.tables[entry.table.name]
+                try:
+                    found = snapshot.tables[entry.table.name]
+                except (Corruption, NotFound) as error:  # the other tables need it no less
+                    if everything:
+                        raise
+                    self.problem = str(error)
+                    continue
                 tombstones = _durable(found.tombstones, manifest.sequence)
                 found = replace(found, tombstones=tombstones, now_ns=lambda: now)
                 bound = ttl_bound(entry.table.options, entry.table.schema.time.type, now)

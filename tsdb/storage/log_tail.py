@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tsdb.storage.log_record import Change, decode
-from tsdb.storage.log_segment import CHANGE, END, HEAD_BYTES, list_segments, read_head, read_record, segment_name
+from tsdb.storage.log_segment import CHANGE, END, HEAD_BYTES, RECORD_BYTES, list_segments, read_head, read_record, segment_name
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Error, NotFound, UnsupportedFormat
 from tsdb_format.vector import ByteArray
@@ -76,7 +76,7 @@ class LogTail:
                 self._first = 0
                 raise self._missing(first)
             self._at = HEAD_BYTES
-        if len(raw) <= self._at:
+        if not raw[self._at : self._at + RECORD_BYTES].any():  # nothing more, or the zeros that the writer keeps ahead
             return
         fresh = np.array(raw[self._at :])  # of its own: a mapping for each poll would keep as many files open
         view, at = fresh.data, 0

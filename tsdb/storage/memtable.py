@@ -191,7 +191,7 @@ class Memtable:
         Commits after ``visible`` are left out of that, their rows and their deletes: snapshots without them are still to be taken.
         """
         tombstones = view.tombstones
-        if len(tombstones):
+        if len(tombstones) and int(tombstones.sequence[-1]) > visible:  # they ascend
             tombstones = tombstones.select(tombstones.sequence <= visible)
         settled = sum(run.max_sequence <= visible for run in view.runs)  # the first ones: runs are in order
         tiers: list[list[MemoryRun]] = []
