@@ -107,13 +107,12 @@ def concat_pools(pools: Sequence[Pool]) -> tuple[Pool, IntArray]:
     shifts = np.zeros(len(pools) + 1, np.int64)
     np.cumsum([len(pool) for pool in pools], out=shifts[1:])
     starts = np.zeros(len(pools) + 1, np.int64)
-    np.cumsum([len(pool.data) for pool in pools], out=starts[1:])
+    np.cumsum([pool.offsets[-1] - pool.offsets[0] for pool in pools], out=starts[1:])  # data may hold more than the pool's strings
     offsets = np.empty(int(shifts[-1]) + 1, np.int64)
     for pool, shift, start in zip(pools, shifts, starts, strict=False):
         offsets[shift : shift + len(pool)] = pool.offsets[:-1] - pool.offsets[0] + start
     offsets[-1] = starts[-1]
     data = np.concatenate([pool.data[pool.offsets[0] : pool.offsets[-1]] for pool in pools]) if pools else np.empty(0, np.uint8)
-    offsets[-1] = len(data)
     return Pool(offsets, data), shifts[:-1]
 
 

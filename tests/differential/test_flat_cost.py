@@ -44,6 +44,7 @@ class Fleets:
             for number in range(files):
                 start, stop = (number * len(rows) // files, (number + 1) * len(rows) // files)
                 database.write("cpu", rows.slice(start, stop - start))
+                database.flush()
 
     def close(self) -> None:
         for database in self.databases.values():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsdb_format.pool import order_strings, rank_strings, take_strings
-from tsdb_format.vector import Pool
+from tsdb_format.vector import Pool, concat_pools
 
 _LONG = [b"x" * size + end for size in (15, 16, 17, 31, 32, 33) for end in (b"", b"\0", b"\0\0", b"a", b"b")]
 TEXTS = st.one_of(st.binary(max_size=40), st.sampled_from([b"", b"a", b"a\0", b"a\0\0", b"ab", *_LONG]))
@@ -31,3 +31,12 @@ def test_take(strings: list[bytes], data: st.DataObject) -> None:
     codes = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=20))
     taken = take_strings(Pool.of(strings), np.array(codes, np.int32))
     assert taken.tolist() == [strings[code] for code in codes]
+
+
+def test_pools_whose_data_has_more_than_their_strings_are_joined() -> None:
+    data = np.frombuffer(b"..abcde..", np.uint8)
+    first = Pool(np.array([2, 3, 5], np.int64), data)
+    second = Pool(np.array([5, 5, 7], np.int64), data)
+    joined, shifts = concat_pools([first, second, first])
+    assert joined.tolist() == [b"a", b"bc", b"", b"de", b"a", b"bc"]
+    assert shifts.tolist() == [0, 2, 4]

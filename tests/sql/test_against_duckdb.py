@@ -16,10 +16,11 @@ from support.sql_text import condition, random_rows, select
 from support.twin import Twin
 
 
-@pytest.fixture(scope="module", params=["one file", "small pages, three files"])
+@pytest.fixture(scope="module", params=["one file", "small pages, three files", "two files and memory"])
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
     pieces = {"files": 3, "page_rows": 7} if request.param != "one file" else {}
-    made = Twin(tmp_path_factory.mktemp("twin"), random_rows(150), **pieces)
+    memory = int(request.param == "two files and memory")
+    made = Twin(tmp_path_factory.mktemp("twin"), random_rows(150), memory=memory, **pieces)
     yield made
     made.close()
 

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import tsdb
@@ -346,3 +348,23 @@ def test_an_interrupt_stops_a_long_query(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _ENDLESS, str(tmp_path / "a.db")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert done.stdout.split("\n")[0] == "interrupted [(7,)]", done.stderr
+
+
+def test_what_was_written_is_its_own(tmp_path: Path) -> None:
+    """Arrays that a write was given may be used again; slices of large tables keep only what they show."""
+    time, value = np.arange(5), np.arange(5.0)
+    long = pa.table({"time": np.arange(10, 1010), "host": [f"host {number}" * 10 for number in range(1000)]})
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql("CREATE TABLE t (time TIMESTAMP_NS TIME, host STRING TAG, v DOUBLE, note STRING)")
+        db.write("t", {"time": time, "v": value})
+        time[:], value[:] = 7, -1
+        db.write("t", long.slice(990, 10).append_column("note", long["host"].slice(990, 10)))
+        wanted = [(number, float(number), None) for number in range(5)] + [
+            (n + 10, None, f"host {n}" * 10) for n in range(990, 1000)
+        ]
+        question = "SELECT epoch_ns(time), v, note FROM t ORDER BY time"
+        assert db.sql(question).fetchall() == wanted
+        assert db._store is not None
+        assert db._store.writer.versions.memory_bytes < 20_000
+        db.flush()
+        assert db.sql(question).fetchall() == wanted

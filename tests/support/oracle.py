@@ -111,12 +111,14 @@ class Oracle:
             duck.execute(f"INSERT INTO {table.name} SELECT * FROM given")
             duck.unregister("given")
         databases = {size: tsdb.open(folder / str(size)) for size in pages}
-        for size, database in databases.items():
+        for at, (size, database) in enumerate(databases.items()):
             for table in tables:
                 database.sql(table.create_sql(size))
-                for commit in table.commits:
+                for number, commit in enumerate(table.commits):
                     if commit:
                         database.write(table.name, arrow_table(table.schema, commit, only_given=True))
+                    if (number + at) % 2 == 0:  # files of one commit or two, and the last one in memory here or there
+                        database.flush()
         return cls(tables, duck, databases)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.catalog.device import DeviceTable, Int32Array
+from tsdb.catalog.device import DeviceTable, Int32Array, compacted
 from tsdb.catalog.table import Mode, TableOptions
 from tsdb.exec.kernels import sorting
 from tsdb.storage.batch import Pieces, RowBatch
@@ -86,6 +86,20 @@ def arrange_whole(batch: RowBatch, numbers: Int32Array, devices: DeviceTable, mo
     if one is not None:
         return one
     return _sorted(time, pieces, devices.rank[numbers], batch.whole(time).values, devices.by_rank, mode == "table", threads)
+
+
+def detached(rows: SortedRows, batch: RowBatch) -> SortedRows:
+    """The rows without a share in the memory that the batch came in, which its owner may use again, nor in pools much too large."""
+    for name, vector in rows.columns.items():
+        shared = any(np.may_share_memory(vector.values, piece.values) for piece in batch.columns[name])
+        values = vector.values.copy() if shared else vector.values
+        validity = None if vector.validity is None else vector.validity.copy()
+        made = Vector(vector.type, values, validity, vector.pool)
+        pool = vector.pool
+        if pool is not None and (len(pool) > 2 * len(values) or len(pool.data) != pool.offsets[-1] - pool.offsets[0]):
+            made = compacted(made)
+        rows.columns[name] = made
+    return rows
 
 
 def _one_device(batch: RowBatch, numbers: Int32Array, pieces: dict[str, Pieces], time: str) -> SortedRows | None:

@@ -22,7 +22,7 @@ import numpy as np
 from tsdb.catalog.device import DeviceTable, Int32Array
 from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
-from tsdb.storage.arrange import SortedRows, arrange_whole, stamp
+from tsdb.storage.arrange import SortedRows, arrange_whole, detached, stamp
 from tsdb.storage.batch import Pieces, RowBatch, check_batch
 from tsdb.storage.compaction import needed
 from tsdb.storage.counters import Counters
@@ -156,11 +156,12 @@ class Writer:
             batch = check_batch(entry.table.schema, columns) if count else None
             if batch is None:
                 return WriteReport(0, 0, self.sequence)
-            report, position = self._write_memory(entry, batch)
+            report, position = self._write_memory(entry, batch, shared=batch is not columns)
         self.settle(position, report.sequence)
         return report
 
-    def _write_memory(self, entry: TableEntry, batch: RowBatch) -> tuple[WriteReport, int]:
+    def _write_memory(self, entry: TableEntry, batch: RowBatch, *, shared: bool) -> tuple[WriteReport, int]:
+        """Log a commit and keep its rows; ``shared``: somebody else may still write to the batch's arrays."""
         table = entry.table
         memtable = self.versions.memtable(entry)
         numbers, devices = memtable.devices.resolve(batch.given(batch.schema.tags), batch.row_count)
@@ -172,6 +173,8 @@ class Writer:
             attribute_devices = np.unique(numbers)
             attributes = {table.schema.column(name).id: devices.values(name).take(attribute_devices) for name in given}
         rows = arrange_whole(batch, numbers, devices, table.options.mode)
+        if shared:
+            rows = detached(rows, batch)
         existing = self._existing(entry, memtable, devices, rows)
         sequence = self.sequence + 1
         columns = {table.schema.column(name).id: vector for name, vector in rows.columns.items()}
