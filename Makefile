@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 
 
 KERNELS := $(wildcard format/tsdb_format/kernels/*.py tsdb/exec/kernels/*.py)
 
-.PHONY: help demo test lint types format bench peers rates warm wheel clean
+.PHONY: help demo test soak lint types format bench peers rates warm wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
@@ -24,6 +24,9 @@ demo: .venv/installed .venv/kernels ## a guided tour on data recorded and genera
 
 test: .venv/installed-dev .venv/kernels ## all tests
 	@$(BIN)/python -m pytest
+
+soak: .venv/installed-dev .venv/kernels ## long searches for lost or wrong rows: histories, kills, damage, failing disks (SEED=1 searches elsewhere)
+	@TSDB_SOAK=1 TSDB_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/durability -v
 
 lint: .venv/installed-dev ## style: ruff's rules and its formatting
 	@$(BIN)/ruff check .
