@@ -84,7 +84,7 @@ def main(rows: int, batch: int, memory_limit: str, directory: Path | None) -> No
         assert counted == rows, (counted, rows)
         highest = peak.stop()
         counters = db.counters()
-        files = db.sql("SHOW TABLES").fetchall()[0][3]
+        files = int(db.sql("SHOW TABLES").fetchnumpy()["files"][0])
         db.close()
     limit = parse_bytes(memory_limit)
     click.echo(

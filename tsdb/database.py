@@ -82,6 +82,11 @@ class Database:
         """
         return self._opened().backup(path, link=link)
 
+    @property
+    def compaction_problem(self) -> str | None:
+        """Why the last compaction, by itself or asked for, left files as they are; None where it did not."""
+        return self._writable().compaction_problem
+
     def counters(self) -> dict[str, int | float]:
         """What this handle has written, by reason, with the write amplification."""
         return self._writable().counters()

@@ -368,3 +368,12 @@ def test_what_was_written_is_its_own(tmp_path: Path) -> None:
         assert db._store.writer.versions.memory_bytes < 20_000
         db.flush()
         assert db.sql(question).fetchall() == wanted
+
+
+def test_seconds_as_floats_are_not_taken_for_ticks(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql("CREATE TABLE t (time TIMESTAMP_US TIME, v DOUBLE)")
+        with pytest.raises(tsdb.InvalidInput, match="row 0"):
+            db.write("t", [{"time": 1_764_500_000.25, "v": 1.0}])
+        db.write("t", {"time": [2.0, 3.0], "v": [1.0, 2.0]})
+        assert db.sql("SELECT epoch_us(time) FROM t ORDER BY 1").fetchall() == [(2,), (3,)]

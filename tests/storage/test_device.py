@@ -175,3 +175,20 @@ def test_a_damaged_device_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(raw[: len(raw) // 2])
     with pytest.raises(Corruption, match=r"d\.dev"):
         read_device_file(str(path), SCHEMA)
+
+
+def test_few_devices_are_ranked_among_themselves() -> None:
+    schema = build_schema([("time", "TIMESTAMP_S", Role.TIME), ("host", "STRING", Role.TAG), ("rack", "INT32", Role.TAG)])
+    rng = np.random.default_rng(5)
+    hosts = [None, b"", *(f"h{number % 37}".encode() for number in range(198))]
+    tags = {
+        "host": vector_of(schema.column("host").type, [None if each is None else each.decode() for each in hosts]),
+        "rack": vector_of(schema.column("rack").type, [None if number % 5 == 0 else number for number in range(200)]),
+    }
+    numbers, table = DeviceTable.empty(schema).resolve(tags, 200)
+    chosen = numbers[rng.integers(0, 200, 20)]
+    rank, by_rank = table.ranks_of(chosen)
+    assert by_rank.tolist() == sorted(set(chosen.tolist()), key=table.rank.__getitem__)
+    assert by_rank[rank].tolist() == chosen.tolist()
+    again, by_all = table.ranks_of(chosen)  # by now all are ranked
+    assert by_all[again].tolist() == chosen.tolist()

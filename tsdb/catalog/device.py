@@ -16,11 +16,12 @@ from tsdb.catalog.device_index import DeviceIndex
 from tsdb.catalog.tag_order import tag_ranks
 from tsdb_format.pool import take_strings
 from tsdb_format.schema import Schema
-from tsdb_format.types import Role
 from tsdb_format.vector import Pool, Vector, concat, null_vector
 
 Int32Array = NDArray[np.int32]
 Ranks = tuple[Int32Array, Int32Array]
+#: Rows whose attributes are compared with those that are there: devices that report them again and again change nothing.
+_COMPARED_MAX = 1_024
 
 
 class DeviceTable:
@@ -82,6 +83,15 @@ class DeviceTable:
             self._ranks = tag_ranks([tags[column.name] for column in self.schema.tags], self.count)
         return self._ranks
 
+    def ranks_of(self, numbers: Int32Array) -> Ranks:
+        """(rank, by_rank) of just the devices in ``numbers``: each row's place among them, and the devices in tag order."""
+        if self._ranks is not None or len(numbers) > self.count // 4:
+            return self.rank[numbers], self.by_rank
+        present, place = np.unique(numbers, return_inverse=True)
+        tags = self.tags
+        rank, by_rank = tag_ranks([compacted(tags[column.name].take(present)) for column in self.schema.tags], len(present))
+        return rank[place], present[by_rank]
+
     def resolve(self, tags: Mapping[str, Vector], row_count: int) -> tuple[Int32Array, DeviceTable]:
         """The device number of each row, and the table with the unknown devices added (itself where there are none).
 
@@ -114,20 +124,29 @@ class DeviceTable:
         return null_vector(self.schema.column(name).type, self.count) if found is None else found
 
     def with_attributes(self, numbers: Int32Array, values: Mapping[str, Vector], *, nulls: bool = False) -> DeviceTable:
-        """The table after rows set attributes: per device and attribute the last value stays; NULL sets only with ``nulls``."""
+        """The table after rows set attributes (itself where nothing changes): per device and attribute the last value stays.
+
+        NULL sets a value only with ``nulls``.
+        """
         attributes = dict(self.attributes)
-        for column in self.schema:
+        changed = False
+        for column in self.schema.attributes:
             vector = values.get(column.name)
-            if column.role is not Role.ATTRIBUTE or vector is None:
+            if vector is None:
                 continue
             rows = np.arange(len(vector)) if nulls or vector.validity is None else np.flatnonzero(vector.validity)
             if not len(rows):
                 continue
             old = attributes.get(column.name) or null_vector(column.type, self.count)
+            if len(rows) <= _COMPARED_MAX and _equal(old.take(numbers[rows]), vector.take(rows)):
+                continue
+            changed = True
             newest = np.full(self.count, -1, np.int64)
             newest[numbers[rows]] = rows  # of repeated indices numpy keeps the last
             source = np.where(newest >= 0, newest + self.count, np.arange(self.count))
             attributes[column.name] = compacted(concat([old, vector]).take(source))
+        if not changed:
+            return self
         return DeviceTable(self.schema, self.count, self._tags, self._ranks, attributes, self._index)
 
     def under(self, schema: Schema) -> DeviceTable:
@@ -140,6 +159,11 @@ class DeviceTable:
             for vectors in (self.tags, self.attributes)
         ]
         return DeviceTable(schema, self.count, moved[0], self._ranks, moved[1])
+
+
+def _equal(one: Vector, other: Vector) -> bool:
+    """Whether two short vectors of a type have the same values."""
+    return one.to_physical_list() == other.to_physical_list()
 
 
 def _extended(vector: Vector, count: int) -> Vector:

@@ -97,7 +97,9 @@ def _array(name: str, values: Any) -> Any:
         if hasattr(values, "__arrow_c_stream__"):
             return _whole(pa.chunked_array(values))
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
-            raise InvalidInput(f"column {name!r} is a {type(values).__name__}, not an array or a list")
+            raise InvalidInput(
+                f"column {name!r} is a {type(values).__name__}, not an array or a list; one row is a list of one dict"
+            )
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise InvalidInput(f"column {name!r}: {str(error).splitlines()[0]}") from None

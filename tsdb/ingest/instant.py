@@ -71,13 +71,20 @@ class TimeReading:
         return values, status
 
     def counts(self, kind: ColumnType, numbers: NDArray[np.generic]) -> tuple[IntArray, StatusArray]:
-        """Ticks of counts of ``unit``, whole or floating; floating ones are rounded to the nearest tick."""
+        """Ticks of counts of ``unit``, whole or floating; those of a stated unit are rounded to the nearest tick.
+
+        Where no unit is stated, a fraction is finer than the column: seconds that were meant must not become its ticks.
+        """
         per_second = kind.units_per_second
         unit = self.unit or per_second
         if numbers.dtype.kind == "f":
             scaled = numbers.astype(np.float64) * (per_second / unit)
             sound = np.abs(scaled) < 2.0**63
-            return np.rint(np.where(sound, scaled, 0)).astype(np.int64), np.where(sound, 0, OUTSIDE).astype(np.uint8)
+            ticks = np.rint(np.where(sound, scaled, 0))
+            status = np.where(sound, 0, OUTSIDE).astype(np.uint8)
+            if self.unit is None:
+                status[sound & (ticks != scaled)] = FINER
+            return ticks.astype(np.int64), status
         return rescale(numbers.astype(np.int64, copy=False), unit, per_second)
 
     def _apply_zone(self, zone: Zone, per_second: int, values: IntArray, status: StatusArray, rows: IntArray) -> None:

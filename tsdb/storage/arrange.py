@@ -85,7 +85,8 @@ def arrange_whole(batch: RowBatch, numbers: Int32Array, devices: DeviceTable, mo
     one = _one_device(batch, numbers, pieces, time)
     if one is not None:
         return one
-    return _sorted(time, pieces, devices.rank[numbers], batch.whole(time).values, devices.by_rank, mode == "table", threads)
+    rank, by_rank = devices.ranks_of(numbers)
+    return _sorted(time, pieces, rank, batch.whole(time).values, by_rank, mode == "table", threads)
 
 
 def detached(rows: SortedRows, batch: RowBatch) -> SortedRows:

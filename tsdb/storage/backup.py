@@ -80,7 +80,7 @@ def backup(store: Store, path: str | Path, *, link: bool = True, storage: Storag
     except Error:  # Locked is an OSError too
         raise
     except OSError as error:
-        raise Error(f"the backup to {target} failed: {error.strerror}: {error.filename}") from error
+        raise Error(f"the backup to {target} failed: {error.strerror}{f': {error.filename}' if error.filename else ''}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ since tasks are bounded. Queries and commits never wait for a task.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ from tsdb_format.errors import Corruption, Error, NotFound
 
 #: Rows that a rewrite holds at a time, at least and at most, and the bytes that one takes while it is moved.
 _ROWS_MIN, _ROWS_MAX, _ROW_BYTES = 2**16, 2**22, 128
+#: Seconds after a failure until the next attempt, at first and at most.
+_PAUSE_MIN, _PAUSE_MAX = 2.0, 600.0
 
 
 class Compactor:
@@ -38,6 +41,7 @@ class Compactor:
         #: Why the last task failed; None where it did not.
         self.problem: str | None = None
         self._looked_at = -1
+        self._retry_at, self._pause = 0.0, _PAUSE_MIN
 
     @property
     def is_due(self) -> bool:
@@ -46,17 +50,21 @@ class Compactor:
 
     def run_due(self, interrupted: Callable[[], bool]) -> None:
         """Do what is worth it, until nothing is or ``interrupted`` says to stop. What fails is tried again once files change."""
-        more = True
+        more = time.monotonic() >= self._retry_at
         while more and not interrupted():
             looked_at = self._writer.versions.manifest.version
             try:
                 more = self._run_one(None, everything=False, interrupted=interrupted)
             except Exception as error:  # noqa: BLE001 (nobody waits for this work, and nothing may end it)
                 self.problem, more = f"{type(error).__name__}: {error}", False
+                self._pause = min(2 * self._pause, _PAUSE_MAX)
+                self._retry_at = time.monotonic() + self._pause
+            else:
+                self._pause = _PAUSE_MIN
             self._looked_at = looked_at
 
     def run_all(self, table: str | None = None) -> int:
-        """Compact fully; how many tasks that took. Raises what the last failing task raised."""
+        """Compact fully; how many tasks that took. Files that cannot be read are left as they are (``problem``). Raises Error."""
         tasks, now_ns = 0, self._writer.versions.clock_ns()  # one for all: with a later one more has expired
         while self._run_one(table, everything=True, interrupted=lambda: False, now_ns=now_ns):
             tasks += 1

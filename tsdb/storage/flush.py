@@ -40,6 +40,11 @@ class _Frozen:
         self.files: list[FileEntry] = []
         self.device_file: str | None = None
 
+    def has_news(self, sequence: int) -> bool:
+        """Whether there is something that files of commits up to ``sequence`` do not have."""
+        deletes = self.tombstones.sequence
+        return bool(self.runs) or self.devices is not self.saved or (len(deletes) > 0 and int(deletes[-1]) > sequence)
+
     @property
     def names(self) -> list[str]:
         """The files written."""
@@ -51,6 +56,7 @@ def flush(writer: Writer) -> bool:
 
     Raises Error where the disk refuses; then everything is still in the log and in memory, and the writer takes no more.
     """
+    writer.log.sync(writer.log.position)  # before the writer's turn: what is left to sync in it is little
     with writer.writing():
         boundary = writer.sequence
         if boundary == writer.versions.manifest.sequence:
@@ -58,6 +64,7 @@ def flush(writer: Writer) -> bool:
         writer.log.rotate(boundary + 1)
         by_id = {entry.table.id: entry for entry in writer.versions.manifest.tables.values()}
         frozen = [_Frozen(by_id[key], each, boundary) for key, each in writer.versions.memory.items() if key in by_id]
+        frozen = [each for each in frozen if each.has_news(writer.versions.manifest.sequence)]
     names: list[str] = []
     try:
         for each in frozen:

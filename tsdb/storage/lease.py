@@ -34,13 +34,19 @@ class Lease:
     def _take(self) -> None:
         for _ in range(8):  # the writer may find the lease before it is locked, and take it for rubbish
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            os.pwrite(handle, b"%020d\n" % 0, 0)
-            with suppress(FileNotFoundError):
-                if os.stat(self._path).st_ino == os.fstat(handle).st_ino:
-                    self._handle = handle
-                    return
-            os.close(handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                os.pwrite(handle, b"%020d\n" % 0, 0)
+                with suppress(FileNotFoundError):
+                    if os.stat(self._path).st_ino == os.fstat(handle).st_ino:
+                        self._handle = handle
+                        return
+            except OSError:  # a full disk, a file system without locks
+                os.unlink(self._path)
+                raise
+            finally:
+                if self._handle != handle:
+                    os.close(handle)
 
     @property
     def held(self) -> bool:

@@ -229,7 +229,8 @@ class Log:
     def _refusal(self) -> Error:
         if self.failure is None:
             return Closed(f"the log in {self._folder} is closed")
-        return Error(f"the log in {self._folder} takes no more writes until the database is opened again: {self.failure}")
+        reason = self.failure.strerror if isinstance(self.failure, OSError) and self.failure.strerror else self.failure
+        return Error(f"{reason}; the log in {self._folder} takes no more writes until the database is opened again")
 
     def _write(self, data: _Bytes) -> None:
         """Append to the open segment."""

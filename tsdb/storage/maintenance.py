@@ -7,6 +7,7 @@ that tests decide when things happen.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -17,8 +18,10 @@ from tsdb.storage.writer import Writer
 
 #: Seconds between two syncs under durability 'interval'.
 SYNC_SECONDS = 0.2
-#: Seconds after which rows leave the memory even where they are few.
-FLUSH_SECONDS = 300.0
+#: Seconds after which rows leave the memory even where they are few: whoever opens the database reads the log first.
+FLUSH_SECONDS = 60.0
+#: Commits after which they do, however small.
+COMMITS_MAX = 20_000
 #: Seconds between two looks at the clock.
 _LOOK_SECONDS = 1.0
 
@@ -31,6 +34,7 @@ class _Worker:
         self.due = False
         self.stopped = False
         self._name = name
+        self._owner = os.getpid()
         self._thread: threading.Thread | None = None
 
     def start(self, owner: object, work: Callable[[], float]) -> None:
@@ -50,7 +54,9 @@ class _Worker:
                 self.changed.notify_all()
 
     def stop(self) -> None:
-        """End the thread; waits for what it is at."""
+        """End the thread; waits for what it is at. In a forked child, where there is no thread, nothing is to be done."""
+        if self._owner != os.getpid():
+            return
         with self.changed:
             self.stopped = True
             self.changed.notify_all()
@@ -91,6 +97,11 @@ class Maintenance:
         self._compacting = _Worker("tsdb-compact")
         self._flushed_at = time.monotonic()
 
+    def start(self) -> None:
+        """Begin the background work: also what nobody writes to grows old."""
+        if self._background:
+            self._flushing.start(self._writer, self._tend)
+
     def after_commit(self) -> None:
         """Called by every commit: see to it that memory does not grow beyond its bounds."""
         full = self._is_full(1)
@@ -101,7 +112,6 @@ class Maintenance:
                 self._compact()
             return
         worker = self._flushing
-        worker.start(self._writer, self._tend)
         if due:
             worker.wake()
         if full and self._is_full(2):
@@ -110,7 +120,10 @@ class Maintenance:
                     worker.changed.wait(_LOOK_SECONDS)
 
     def _is_full(self, times: int) -> bool:
-        return self._writer.versions.memory_bytes >= times * self._limit or self._writer.log.bytes >= 4 * times * self._limit
+        versions, writer = self._writer.versions, self._writer
+        if writer.sequence - versions.manifest.sequence >= times * COMMITS_MAX:
+            return True
+        return versions.memory_bytes >= times * self._limit or writer.log.bytes >= 4 * times * self._limit
 
     def stop(self) -> None:
         """End the background work; waits for what it is at."""
@@ -137,5 +150,6 @@ class Maintenance:
 
     def _compact(self) -> float:
         if self._writer.failure is None:
+            self._writer.reclaim()
             self.compactor.run_due(lambda: self._compacting.stopped)
         return 60 * _LOOK_SECONDS  # files expire without anybody writing

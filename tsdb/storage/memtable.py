@@ -33,6 +33,8 @@ from tsdb_format.vector import IntArray, Vector, null_vector
 _SMALL_ROWS = 256
 #: Runs after which a writer merges them itself, where nobody reads.
 _RUNS_MAX = 256
+#: Bytes that a delete's range takes, with its share of the index.
+_DELETE_BYTES = 64
 #: A last time before every other.
 _NEVER = np.iinfo(np.int64).min
 
@@ -57,7 +59,9 @@ class Memtable:
         self.tombstones = tombstones
         #: Devices as the table's device file has them.
         self.saved_devices = devices
+        #: Bytes that a flush takes out of memory: rows, and deletes that no file has.
         self.nbytes = 0
+        self._deleted_bytes = 0
         self._runs: SortedDict[int, MemoryRun] = SortedDict()
         #: The last time of all rows that were ever in memory.
         self.last_time = _NEVER
@@ -148,7 +152,12 @@ class Memtable:
 
     def delete(self, device: Int32Array, low: IntArray, high: IntArray, sequence: int) -> None:
         """Delete what was written before commit ``sequence``."""
+        before = len(self.tombstones)
         self.tombstones = self.tombstones.plus(device, low, high, sequence)
+        with self._lock:
+            added = (len(self.tombstones) - before) * _DELETE_BYTES
+            self._deleted_bytes += added
+            self.nbytes += added
 
     def last_times(self, files: Sequence[TableFile]) -> LastTimes:
         """The last time of each device; ``files`` are all that the table has now, those in memory included."""
@@ -242,6 +251,9 @@ class Memtable:
         with self._lock:
             for key in list(self._runs.irange(maximum=boundary)):
                 self.nbytes -= self._runs.pop(key).nbytes
+            left = int(np.count_nonzero(self.tombstones.sequence > boundary)) * _DELETE_BYTES
+            self.nbytes += left - self._deleted_bytes
+            self._deleted_bytes = left
 
 
 def merge_runs(

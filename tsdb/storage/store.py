@@ -149,10 +149,12 @@ class Store:
             for name, error in versions.unreadable.items():  # a flush would cut the log, and its commits with it
                 writer.failure = f"table {name!r} has commits in the log and cannot be read: {error}"
             if found.damaged and writer.failure is None:  # what could be read is made safe before the rest is put aside
-                writer.flush()
+                if not writer.flush():
+                    writer.commit(versions.manifest)  # readers may have seen commits that there are no more
                 set_aside(folder, found.damaged, storage)
             log.settle()
             reclaimer.collect(loaded.version)
+            store._maintenance.start()
             return store
         except BaseException:
             lock.release()
@@ -250,13 +252,20 @@ class Store:
         writer, maintenance = self.writer, self._maintenance
         assert maintenance is not None
         writer.flush()
-        return maintenance.compactor.run_all(table)
+        tasks = maintenance.compactor.run_all(table)
+        writer.reclaim()
+        return tasks
 
     def backup(self, path: str | Path, *, link: bool = True) -> BackupReport:
         """Make ``path`` a backup of what this handle sees, or bring one up to date; see ``tsdb.storage.backup``."""
         from tsdb.storage.backup import backup
 
         return backup(self, path, link=link)
+
+    @property
+    def compaction_problem(self) -> str | None:
+        """Why the last compaction left files as they are; None where it did not."""
+        return None if self._maintenance is None else self._maintenance.compactor.problem
 
     def counters(self) -> dict[str, int | float]:
         """What this handle has written so far, and the write amplification."""

@@ -5,7 +5,7 @@ it becomes visible, and is acknowledged, once the log is synced, which one threa
 that record how far a source was read, skip the log: they go to files of their own (``direct``). Changes of the tables themselves
 are commits of the manifest alone: log and files name tables and columns by ids, which are never used again.
 
-Lock order: ``flushing``, then the writer's turn.
+Lock order: the compactor's lock or ``flushing``, then the writer's turn, then the locks of ``Versions`` and of its memtables.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class Writer:
         self._next_version = 1 + max(versions.manifest.version, highest_number(root / manifests.FOLDER))
         self.flushing = threading.RLock()
         self._writing = threading.RLock()
+        self._naming = threading.Lock()
 
     # ------------------------------------------------------------------------------------------------ tables
 
@@ -122,7 +123,7 @@ class Writer:
             check_columns(table.schema.columns)
             if entry.expired is not None and table.options.ttl_ns != entry.table.options.ttl_ns:
                 self._forget_expired(entry, entry.expired)
-                entry = manifests.require(self.versions.manifest, name)
+                entry = replace(entry, expired=None)
             others = self.versions.manifest.without_table(entry.table.name)
             manifests.check_name(others, table.name)
             tables = {table.name if key == entry.table.name else key: each for key, each in self.versions.manifest.tables.items()}
@@ -146,10 +147,11 @@ class Writer:
         else:
             count = max((_length(given) for given in columns.values()), default=0)
         if sources or count >= DIRECT_ROWS:
-            with self.flushing, self._writing:
-                self._check_writable()
-                flush(self)
-                return write_direct(self, table, columns, sources)
+            with self.flushing:
+                flush(self)  # most of what is in memory, while others commit
+                with self.writing():
+                    flush(self)
+                    return write_direct(self, table, columns, sources)
         with self._writing:
             self._check_writable()
             entry = manifests.require(self.versions.manifest, table)
@@ -168,8 +170,9 @@ class Writer:
         new = devices.count - memtable.devices.count
         attribute_devices, attributes = _NO_DEVICES, {}
         given = batch.given(batch.schema.attributes)
-        if given:
-            devices = devices.with_attributes(numbers, given)
+        changed = devices.with_attributes(numbers, given) if given else devices
+        if changed is not devices:
+            devices = changed
             attribute_devices = np.unique(numbers)
             attributes = {table.schema.column(name).id: devices.values(name).take(attribute_devices) for name in given}
         rows = arrange_whole(batch, numbers, devices, table.options.mode)
@@ -286,7 +289,7 @@ class Writer:
 
     def new_name(self, table: Table, suffix: str) -> str:
         """A name for a new file of a table, never given before."""
-        with self._writing:
+        with self._naming:
             number, self._next_file = self._next_file, self._next_file + 1
         return f"{table.folder}/{number:010}{suffix}"
 
@@ -333,6 +336,11 @@ class Writer:
             if changed.sequence > before.sequence:
                 self.log.drop(changed.sequence)
             self._reclaimer.collect(changed.version)
+
+    def reclaim(self) -> None:
+        """Delete what snapshots and readers have let go of since the last commit."""
+        with self._writing, suppress(OSError):
+            self._reclaimer.collect(self.versions.manifest.version)
 
     def undo(self, names: Sequence[str]) -> None:
         """Take away files whose commit did not come about, unless it may have: then the next open decides."""

@@ -27,6 +27,9 @@ def command(database_path: Path, table: str | None) -> None:
         rewrites = db.compact(table)
         counters = db.counters()
         files_after, size_after = database.stored(database_path, table)
+        problem = db.compaction_problem
+    if problem is not None:
+        terminal.note(f"left as it is: {problem}")
     taken = terminal.seconds_text(time.perf_counter() - started)
     if not rewrites:
         terminal.note(f"nothing to compact: {_files_text(files, size)}")
