@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tsdb.storage.flush
+import tsdb.storage.manifest
 from support.table_model import vectors_of
 from tsdb.catalog.table import build_schema
 from tsdb.session import Session
@@ -65,6 +66,28 @@ def test_a_reader_keeps_what_was_committed_during_a_flush(store: Store, monkeypa
         _write(store, 5)
         reader.refresh()
         assert _values(reader) == [1, 2, 3, 4, 5]
+
+
+def test_a_flush_between_a_readers_looks_at_manifest_and_log_takes_nothing_from_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(store, 1)
+    store.flush()
+    _write(store, 2)
+    with Store.open(store.root, "r") as reader:
+        assert _values(reader) == [1, 2]
+        store.create_table("u", SCHEMA)
+        load = tsdb.storage.manifest.load
+
+        def load_and_be_overtaken(*arguments: Any) -> Any:
+            monkeypatch.setattr(tsdb.storage.manifest, "load", load)
+            found = load(*arguments)
+            store.flush()  # the log is empty from here on
+            return found
+
+        monkeypatch.setattr(tsdb.storage.manifest, "load", load_and_be_overtaken)
+        assert reader.refresh().sequence == 2
+        assert _values(reader) == [1, 2]
 
 
 def test_a_reader_keeps_the_files_of_a_snapshot_that_it_still_holds(store: Store) -> None:

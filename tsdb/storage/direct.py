@@ -53,7 +53,6 @@ def write_direct(
         if isinstance(error, OSError):
             raise Error(f"nothing was written to table {table!r}: {error}") from error
         raise
-    writer.sequence = sequence
     return report
 
 

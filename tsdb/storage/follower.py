@@ -74,6 +74,8 @@ class Follower:
             return False
         if not found and not self._broken:
             return True
+        if self._broken and manifests.current_name(self._root, self._storage) != versions.manifest.name:
+            return False  # a flush came between the two looks: what the log had may be in files by now
         self._broken = True
         _ = versions.snapshot()  # stands for all until what follows is published
         for sequence, change in found:

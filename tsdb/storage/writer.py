@@ -322,11 +322,12 @@ class Writer:
         try:
             self.log.sync(self.log.position)  # a version must not outlive commits that came before it
             manifests.save(self.root, changed, self.storage)
+            self.sequence = max(self.sequence, changed.sequence)
             self.versions.install(changed, handover.memory)
         except BaseException as error:
             if manifests.current_name(self.root, self.storage) == before.name:
                 remove(self.root / changed.name, self.storage)
-            elif self.versions.manifest is not changed:
+            else:
                 self.failure = f"a commit failed half-way ({error!r}); open the database again to see how far it got"
             if isinstance(error, OSError):
                 raise Error(f"the commit to {self.root} failed: {error}") from error
@@ -343,9 +344,10 @@ class Writer:
             self._reclaimer.collect(self.versions.manifest.version)
 
     def undo(self, names: Sequence[str]) -> None:
-        """Take away files whose commit did not come about, unless it may have: then the next open decides."""
-        if manifests.current_name(self.root, self.storage) == self.versions.manifest.name:
-            remove_files(self.root, names, self.storage)
+        """Take away files whose commit did not come about. What the disk says decides: an error may come after the fact."""
+        with suppress(Error):
+            named = manifests.load(self.root, self.storage).names
+            remove_files(self.root, [name for name in names if name not in named], self.storage)
 
     def _check_writable(self) -> None:
         self._check_held()
