@@ -199,16 +199,16 @@ def test_a_failing_encoder_or_disk_leaves_no_file(tmp_path: Path, monkeypatch: p
     with pytest.raises(MemoryError):
         case.write(tmp_path / "a.tsf", threads=threads)
     monkeypatch.setattr(writer, "encode_chunk", encode)
-    plain_write, room = os.write, [20_000]
+    plain_write, room = os.pwrite, [20_000]
 
-    def full(handle: int, data: memoryview) -> int:
+    def full(handle: int, data: memoryview, at: int) -> int:
         if room[0] <= 0:
             raise OSError(28, "No space left on device")
         size = min(len(data), 1_000, room[0])
         room[0] -= size
-        return plain_write(handle, data[:size])
+        return plain_write(handle, data[:size], at)
 
-    monkeypatch.setattr(disk.os, "write", full)
+    monkeypatch.setattr(disk.os, "pwrite", full)
     with pytest.raises(OSError, match="No space left"):
         case.write(tmp_path / "a.tsf", threads=threads)
     monkeypatch.undo()
@@ -217,8 +217,8 @@ def test_a_failing_encoder_or_disk_leaves_no_file(tmp_path: Path, monkeypatch: p
 
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(8, fields=("DOUBLE",))
-    plain_write = os.write
-    monkeypatch.setattr(disk.os, "write", lambda handle, data: plain_write(handle, data[:7]))
+    plain_write = os.pwrite
+    monkeypatch.setattr(disk.os, "pwrite", lambda handle, data, at: plain_write(handle, data[:7], at))
     case.write(tmp_path / "a.tsf")
     monkeypatch.undo()
     with TsFile(tmp_path / "a.tsf") as file:

@@ -471,5 +471,6 @@ def test_a_disk_that_fails_leaves_no_database(database: Path, tmp_path: Path) ->
                 continue
             with pytest.raises(NotFound):
                 Store.open(target, "r")
-            with pytest.raises(InvalidInput, match="not empty"):
-                Store.open(target)
+            if any(target.rglob("*.tsf")):  # before the first file there is no difference to a database that was just begun
+                with pytest.raises(InvalidInput, match="not empty"):
+                    Store.open(target)
