@@ -150,4 +150,3 @@ def files(path: Path, pattern: str) -> list[Path]:
 def image(path: Path) -> dict[str, bytes]:
     """All files below a folder, byte for byte."""
     return {each.relative_to(path).as_posix(): each.read_bytes() for each in files(path, "*")}
-

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
@@ -69,13 +70,22 @@ def cursor(settings: Settings | None = None) -> Any:
 
 
 class _Input(pads.Dataset):  # type: ignore[misc]
-    """One input as DuckDB sees it: a dataset with a schema, and a scanner per scan."""
+    """One input as DuckDB sees it: a dataset with a schema, and a scanner per scan.
+
+    It does not keep its run alive: that way leads through DuckDB, where no collector of garbage sees the cycle.
+    """
 
     def __init__(self, plan: Plan, run: DuckRun) -> None:
         self._plan = plan
-        self._run = run
+        self._of_run = weakref.ref(run)
         self._columns = output_schema(plan, run.context.snapshot)
         self._kinds = dict(self._columns)
+
+    @property
+    def _run(self) -> DuckRun:
+        run = self._of_run()
+        assert run is not None, "whoever reads the result keeps its run"
+        return run
 
     @property
     def schema(self) -> Any:
