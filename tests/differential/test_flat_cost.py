@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tsdb
+from support.quiet import without_background
 from tsdb_cli.fleet import CREATE_SQL, Fleet
 
 ROWS = 1_000_000
@@ -37,7 +38,7 @@ class Fleets:
     def __init__(self, folder: Path, aligned: bool, files: int) -> None:
         self.databases: dict[int, tsdb.Database] = {}
         for devices in DEVICES:
-            database = self.databases[devices] = tsdb.open(folder / str(devices))
+            database = self.databases[devices] = without_background(tsdb.open(folder / str(devices)))
             database.sql(CREATE_SQL.format(table="cpu"))
             order = "device" if files == 1 else "time"
             rows = pa.concat_tables(Fleet(devices, ROWS // devices, aligned).tables(order))

@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 import tsdb
+from support.quiet import without_background
 from support.snapshots import Row, overlay, tag_order
 from tsdb.exec.arrow import arrow_type
 from tsdb.plan.schema import duckdb_name
@@ -110,7 +111,7 @@ class Oracle:
             duck.register("given", arrow_table(table.schema, table.visible()))
             duck.execute(f"INSERT INTO {table.name} SELECT * FROM given")
             duck.unregister("given")
-        databases = {size: tsdb.open(folder / str(size)) for size in pages}
+        databases = {size: without_background(tsdb.open(folder / str(size))) for size in pages}
         for at, (size, database) in enumerate(databases.items()):
             for table in tables:
                 database.sql(table.create_sql(size))

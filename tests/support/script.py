@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 
 import tsdb
+from support.quiet import without_background
 
 NOT_DUCKDB = "# not duckdb"
 ONLY_DEFAULT = "# only default"
@@ -73,7 +74,7 @@ class ScriptRun:
     """Runs scripts on a new database, with pages of a given size, and asks DuckDB over the same data where it can."""
 
     def __init__(self, folder: Path, page_rows: int | None) -> None:
-        self.db = tsdb.open(folder / "db", threads=1)
+        self.db = without_background(tsdb.open(folder / "db", threads=1))
         self.page_rows = page_rows
         self.duck: duckdb.DuckDBPyConnection | None = None
 

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 import tsdb
+from support.quiet import without_background
 
 #: A table with a column of every type; ``id`` tells rows apart.
 DDL = (
@@ -26,7 +27,7 @@ class Twin:
     def __init__(
         self, folder: Path, rows: list[dict[str, str]], *, ddl: str = DDL, page_rows: int = 8192, files: int = 1, memory: int = 0
     ) -> None:
-        self.db = tsdb.open(folder / "db", threads=1)
+        self.db = without_background(tsdb.open(folder / "db", threads=1))
         self.db.sql(f"CREATE TABLE t ({ddl}) WITH (page_rows = {page_rows})")
         self.duck = duckdb.connect(config={"python_enable_replacements": False, "threads": 1})
         self.duck.execute("SET TimeZone = 'UTC'")
