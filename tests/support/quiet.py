@@ -6,7 +6,7 @@ import tsdb
 
 
 def without_background(database: tsdb.Database) -> tsdb.Database:
-    """The database without its background work: counters of the same question stay the same, since no files are merged meanwhile."""
+    """The database without its background work: no files are merged between two questions, so that counters stay the same."""
     store = database._store
     assert store is not None
     if store._maintenance is not None:
