@@ -75,6 +75,7 @@ class Live:
         self.sequence = 0
         gc.collect()
         gc.freeze()  # so that collecting what a step leaves is cheap
+        gc.disable()  # and happens between steps only
         self._open()
 
     def now_ns(self) -> int:
@@ -195,7 +196,9 @@ class Live:
                 table.rows, table.hidden = whole.tables[name].rows, set()
             self.observer.check(candidate, self.clock_ms)
             for name, table in candidate.tables.items():
-                assert _attributes(snapshot.tables[name]) == table.known_attributes()
+                stored = snapshot.tables[name]
+                assert _attributes(stored) == table.known_attributes()
+                assert stored.table.options.ttl_ns == (None if table.ttl_ms is None else table.ttl_ms * 1_000_000)
         except AssertionError:
             return False
         return True
@@ -240,15 +243,18 @@ class Live:
 
     def close(self) -> None:
         """End: what was closed opens again and shows the same."""
-        self.storage.crash_at = 0
-        if self.storage.crashed:
-            self.recover([*self.older, self.model])
-        self.reopen()
-        self.observe()
-        self.verify()
-        self._drop_readers()
-        self.store.close()
-        gc.unfreeze()
+        try:
+            self.storage.crash_at = 0
+            if self.storage.crashed:
+                self.recover([*self.older, self.model])
+            self.reopen()
+            self.observe()
+            self.verify()
+            self._drop_readers()
+            self.store.close()
+        finally:
+            gc.enable()
+            gc.unfreeze()
 
 
 def _without_ttl(snapshot: Snapshot) -> Snapshot:
