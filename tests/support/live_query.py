@@ -21,9 +21,10 @@ Question = tuple[str, dict[str, object], Answer]
 class Observer:
     """Asks one session, and compares with a model."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, turn: int = 0) -> None:
+        """``turn`` says which questions come first."""
         self._session = session
-        self._turn = 0
+        self._turn = turn
 
     def run(self, text: str, settings: dict[str, object] | None = None) -> Answer:
         """The rows of a query."""
