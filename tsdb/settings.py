@@ -121,6 +121,9 @@ class Settings:
     enable_native_operators: bool = _setting(
         True, _boolean, "false: DuckDB runs everything above the scans, and scans get no predicate"
     )
+    enable_statistics_aggregation: bool = _setting(
+        True, _boolean, "aggregates are answered from statistics where these cover whole groups, and rows are read for the rest"
+    )
     enable_streaming_join_key_domain_pushdown: bool = _setting(
         False, _boolean, "a streaming INNER LATEST JOIN prunes the left side's history by the right side's keys"
     )

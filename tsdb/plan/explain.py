@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb.plan.grouping import BucketKey, Calendar, Call, ColumnKey, ExpressionKey, GroupKey
+from tsdb.plan.node import (
+    Aggregate,
+    DuckQuery,
+    Filter,
+    LastRow,
+    Limit,
+    Plan,
+    Project,
+    Rows,
+    Sort,
+    SortKey,
+    TableScan,
+    TopK,
+    children,
+)  # fmt: skip
 from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
 from tsdb.quoting import quoted_text
 from tsdb_format.schema import Schema
@@ -59,12 +74,9 @@ def _lines(plan: Plan, tables: Tables, stats: QueryStats | None, depth: int, nam
 
 
 def _inputs(plan: Plan) -> list[tuple[str, Plan]]:
-    match plan:
-        case TopK(child=child) | Sort(child=child) | Limit(child=child) | Project(child=child):
-            return [("", child)]
-        case DuckQuery(inputs=inputs):
-            return list(inputs)
-    return []
+    if isinstance(plan, DuckQuery):
+        return list(plan.inputs)
+    return [("", child) for child in children(plan)]
 
 
 def _mark(plan: Plan) -> str:
@@ -90,6 +102,14 @@ def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
             return {**made, "topk_id": topk_id} if topk_id is not None else made
         case Sort(keys=keys):
             return {"keys": [key_text(key) for key in keys]}
+        case Filter(predicate=predicate):
+            return {"predicate": predicate_text(predicate, None)}
+        case Aggregate(child=scan, keys=groups, calls=calls):
+            schema = tables[scan.table].schema
+            by = {"by": [_group_text(key) for key in groups]} if groups else {}
+            return {**by, "calls": [_call_text(call, schema) for call in calls]}
+        case LastRow(keys=names, limit=limit, oldest=oldest):
+            return {"by": list(names), "oldest" if oldest else "newest": limit}
         case Limit(limit=limit, offset=offset):
             return {**({} if limit is None else {"limit": limit}), **({"offset": offset} if offset else {})}
         case Project(outputs=outputs):
@@ -118,7 +138,23 @@ def key_text(key: SortKey) -> str:
     return key.column + (" DESC" if key.descending else "") + (" NULLS FIRST" if key.nulls_first else "")
 
 
-def predicate_text(predicate: Predicate, schema: Schema) -> str:
+def _group_text(key: GroupKey) -> str:
+    match key:
+        case ColumnKey(column=column):
+            return column
+        case BucketKey(bucket=bucket):
+            return f"every {bucket.months} months" if isinstance(bucket, Calendar) else f"every {bucket.width} ticks"
+        case ExpressionKey(sql=sql):
+            return " ".join(sql.split())
+
+
+def _call_text(call: Call, schema: Schema) -> str:
+    arguments = ", ".join(name for name in (call.column, call.by) if name is not None)
+    condition = "" if call.condition is None else f" WHERE {predicate_text(call.condition, schema)}"
+    return f"{call.function}({arguments or '*'}{condition})"
+
+
+def predicate_text(predicate: Predicate, schema: Schema | None) -> str:
     """A predicate as SQL would say it."""
 
     def text(inner: Predicate) -> str:
@@ -147,9 +183,9 @@ def predicate_text(predicate: Predicate, schema: Schema) -> str:
             return "NULL" if value is None else str(value).upper()
 
 
-def _kind(column: str, schema: Schema) -> ColumnType:
-    found = schema.by_name.get(column)
-    return INT64 if found is None else found.type  # the hidden sequence number
+def _kind(column: str, schema: Schema | None) -> ColumnType:
+    found = None if schema is None else schema.by_name.get(column)
+    return INT64 if found is None else found.type  # the hidden sequence number, or what an operator computed
 
 
 def literal_text(value: Literal, kind: ColumnType) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tsdb.plan.grouping import Call, GroupKey
 from tsdb.plan.predicate import Predicate
 from tsdb_format.types import ColumnType
 
@@ -64,6 +65,39 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """The child's rows that satisfy ``predicate``; above operators that compute, since a scan has a predicate of its own."""
+
+    child: Plan
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per group: the keys' values, then the calls', by their names. Groups come in ascending order of the keys.
+
+    Without keys there is exactly one row, also over no rows.
+    """
+
+    child: TableScan
+    keys: tuple[GroupKey, ...]
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastRow:
+    """The newest ``limit`` rows (with ``oldest`` the oldest) of every distinct tuple of the tags ``keys``, newest (oldest) first.
+
+    Groups come in ascending order of ``keys``. Of rows at the same time, those of the first device in tag order come first.
+    """
+
+    child: TableScan
+    keys: tuple[str, ...]
+    limit: int = 1
+    oldest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """Columns of the child by name, in this order and under these output names; a name may repeat."""
 
@@ -89,13 +123,15 @@ class Rows:
     rows: tuple[tuple[object, ...], ...] = field(default=())
 
 
-Plan: TypeAlias = TableScan | TopK | Sort | Limit | Project | DuckQuery | Rows
+Plan: TypeAlias = TableScan | TopK | Sort | Limit | Filter | Aggregate | LastRow | Project | DuckQuery | Rows
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
     """The direct inputs of a node."""
     match plan:
-        case TopK(child=child) | Sort(child=child) | Limit(child=child) | Project(child=child):
+        case TopK(child=child) | Sort(child=child) | Limit(child=child) | Filter(child=child) | Project(child=child):
+            return (child,)
+        case Aggregate(child=child) | LastRow(child=child):
             return (child,)
         case DuckQuery(inputs=inputs):
             return tuple(child for _, child in inputs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+from tsdb.plan.grouping import ColumnKey
+from tsdb.plan.node import Aggregate, DuckQuery, Filter, LastRow, Limit, Plan, Project, Rows, Sort, TableScan, TopK
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
 from tsdb_format.types import ColumnType, Kind
 
@@ -25,8 +26,12 @@ def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]
         case Project(child=child, outputs=outputs):
             kinds = dict(output_schema(child, snapshot))
             return [(shown, kinds[name]) for shown, name in outputs]
-        case TopK(child=child) | Sort(child=child) | Limit(child=child):
+        case TopK(child=child) | Sort(child=child) | Limit(child=child) | Filter(child=child) | LastRow(child=child):
             return output_schema(child, snapshot)
+        case Aggregate(child=child, keys=keys, calls=calls):
+            schema = snapshot.tables[child.table].table.schema
+            grouped = [(key.name, schema.column(key.column).type if isinstance(key, ColumnKey) else key.type) for key in keys]
+            return [*grouped, *((call.name, call.type) for call in calls)]
         case Rows(names=names, types=types):
             return list(zip(names, types, strict=True))
         case DuckQuery():
