@@ -21,12 +21,12 @@ from tsdb_format.resource import Resource
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.section import ALIGNMENT, Container
 from tsdb_format.statistics import HAS_BOUNDS, Statistics
-from tsdb_format.types import INT64, TAG_KINDS, ColumnType, Kind, Role
+from tsdb_format.types import INT64, STORED_KINDS, TAG_KINDS, ColumnType, Kind, Role
 from tsdb_format.vector import IntArray, Vector
 from tsdb_format.writer import MAGIC
 
 _ENCODING_MAX = max(Encoding)
-_KIND_IDS = frozenset(Kind)
+_KIND_IDS = STORED_KINDS
 _ROLE_IDS = frozenset(Role)
 _ROLES_WITH_PAGES = frozenset({Role.TIME, Role.FIELD, Role.SEQUENCE})
 

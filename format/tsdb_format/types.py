@@ -16,7 +16,7 @@ from tsdb_format.errors import InvalidInput
 
 
 class Kind(IntEnum):
-    """Type ids as stored in files; a closed registry, never renumbered."""
+    """Type ids as stored in files; a closed registry, never renumbered. HUGEINT is what sums are, and is stored nowhere."""
 
     BOOLEAN = 1
     INT32 = 2
@@ -31,6 +31,7 @@ class Kind(IntEnum):
     TIMESTAMP_NS = 11
     BLOB = 12
     VECTOR = 13
+    HUGEINT = 64
 
 
 class Role(IntEnum):
@@ -48,7 +49,7 @@ _PHYSICAL = {
     Kind.FLOAT: np.dtype(np.float32), Kind.DOUBLE: np.dtype(np.float64), Kind.STRING: np.dtype(np.int32),
     Kind.DATE: np.dtype(np.int32), Kind.TIMESTAMP_S: np.dtype(np.int64), Kind.TIMESTAMP_MS: np.dtype(np.int64),
     Kind.TIMESTAMP_US: np.dtype(np.int64), Kind.TIMESTAMP_NS: np.dtype(np.int64), Kind.BLOB: np.dtype(np.int32),
-    Kind.VECTOR: np.dtype(np.float32),
+    Kind.VECTOR: np.dtype(np.float32), Kind.HUGEINT: np.dtype(object),
 }  # fmt: skip
 _NUMPY_UNITS = {Kind.DATE: "D", Kind.TIMESTAMP_S: "s", Kind.TIMESTAMP_MS: "ms", Kind.TIMESTAMP_US: "us", Kind.TIMESTAMP_NS: "ns"}
 _UNITS_PER_SECOND = {Kind.TIMESTAMP_S: 1, Kind.TIMESTAMP_MS: 10**3, Kind.TIMESTAMP_US: 10**6, Kind.TIMESTAMP_NS: 10**9}
@@ -56,6 +57,8 @@ _ALIASES = {
     "BOOL": "BOOLEAN", "INTEGER": "INT32", "INT": "INT32", "BIGINT": "INT64", "LONG": "INT64", "REAL": "FLOAT",
     "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "VARCHAR": "STRING", "TEXT": "STRING", "TIMESTAMP": "TIMESTAMP_US", "BYTEA": "BLOB",
 }  # fmt: skip
+#: Kinds that a column of a table can have.
+STORED_KINDS = frozenset(Kind) - {Kind.HUGEINT}
 TIME_KINDS = frozenset(_UNITS_PER_SECOND)
 TAG_KINDS = frozenset({Kind.STRING, Kind.INT32, Kind.INT64, Kind.BOOLEAN})
 POOLED_KINDS = frozenset({Kind.STRING, Kind.BLOB})
@@ -109,7 +112,7 @@ class ColumnType:
 
 
 def parse_type(text: str) -> ColumnType:
-    """Read a type name as written in SQL or by ``str(ColumnType)``; raises InvalidInput for an unknown one."""
+    """Read the name of a column's type as SQL or ``str(ColumnType)`` has it; raises InvalidInput for one that no column has."""
     name = text.strip().upper()
     vector = re.fullmatch(r"VECTOR\s*\(\s*(\d+)\s*\)", name) or re.fullmatch(r"FLOAT\s*\[\s*(\d+)\s*\]", name)
     if vector:
@@ -118,9 +121,9 @@ def parse_type(text: str) -> ColumnType:
             raise InvalidInput(f"VECTOR takes 1 to 65,535 elements, not {width}")
         return ColumnType(Kind.VECTOR, width)
     name = _ALIASES.get(name, name)
-    if name in Kind.__members__ and name != "VECTOR":
+    if name in Kind.__members__ and name != "VECTOR" and Kind[name] in STORED_KINDS:
         return ColumnType(Kind[name])
-    known = ", ".join(kind.name for kind in Kind if kind is not Kind.VECTOR)
+    known = ", ".join(kind.name for kind in Kind if kind in STORED_KINDS and kind is not Kind.VECTOR)
     raise InvalidInput(f"unknown column type {text!r}; known: {known}, VECTOR(n)")
 
 
@@ -136,3 +139,5 @@ TIMESTAMP_MS = ColumnType(Kind.TIMESTAMP_MS)
 TIMESTAMP_US = ColumnType(Kind.TIMESTAMP_US)
 TIMESTAMP_NS = ColumnType(Kind.TIMESTAMP_NS)
 BLOB = ColumnType(Kind.BLOB)
+#: Whole numbers of up to 128 bits, as an array of Python's: an aggregate's result, never a column of a table.
+HUGEINT = ColumnType(Kind.HUGEINT)

@@ -23,6 +23,7 @@ _PLAIN = {
     Kind.BOOLEAN: pa.bool_(), Kind.INT32: pa.int32(), Kind.INT64: pa.int64(), Kind.FLOAT: pa.float32(), Kind.DOUBLE: pa.float64(),
     Kind.STRING: pa.string(), Kind.DATE: pa.date32(), Kind.TIMESTAMP_S: pa.timestamp("s"), Kind.TIMESTAMP_MS: pa.timestamp("ms"),
     Kind.TIMESTAMP_US: pa.timestamp("us"), Kind.TIMESTAMP_NS: pa.timestamp("ns"), Kind.BLOB: pa.binary(),
+    Kind.HUGEINT: pa.decimal128(38, 0),
 }  # fmt: skip
 
 
@@ -63,6 +64,8 @@ class Converter:
         return pa.RecordBatchReader.from_batches(self.schema, (self.record_batch(batch) for batch in batches))
 
     def _array(self, key: str, vector: Vector) -> Any:
+        if vector.type.kind is Kind.HUGEINT:
+            return pa.array(vector.to_physical_list(), pa.decimal128(38, 0))
         if vector.pool is None:
             return _plain_array(vector)
         codes, values = self._pooled(key, vector)
@@ -138,6 +141,8 @@ def vector_of(array: Any, kind: ColumnType) -> Vector:
         return Vector(kind, flat.astype(np.float32).reshape(len(array), kind.width), validity)
     if kind.kind is Kind.BOOLEAN:
         return Vector(kind, np.asarray(array.fill_null(False)).astype(np.bool_), validity)
+    if kind.kind is Kind.HUGEINT:
+        return Vector(kind, np.array([int(value or 0) for value in array.to_pylist()], object), validity)
     plain = array.view(pa.int64()) if kind.is_time else array.view(pa.int32()) if kind.kind is Kind.DATE else array
     filled = plain.fill_null(0) if plain.null_count else plain
     return Vector(kind, np.array(filled, dtype=kind.physical), validity)

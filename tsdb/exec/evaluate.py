@@ -93,6 +93,9 @@ def _compare(vector: Vector, op: str, literal: Literal) -> BoolArray:
 
 def compare_integers(values: np.ndarray[Any, Any], op: str, literal: Any) -> BoolArray:
     """Integer comparison, also with a literal outside of the array's width."""
+    if values.dtype.kind == "O":
+        wide: BoolArray = _OPERATORS[op](values, literal).astype(np.bool_)
+        return wide
     info = np.iinfo(values.dtype)
     if not info.min <= literal <= info.max:
         above = literal > info.max
@@ -131,7 +134,7 @@ def _in_set(vector: Vector, literals: tuple[Literal, ...]) -> BoolArray:
         wanted = {_as_bytes(literal) for literal in literals}
         return _by_code(vector, lambda pool: _pool_in_set(pool, wanted))
     mask = np.zeros(len(vector), np.bool_)
-    if vector.type.is_float or vector.type.kind is Kind.BOOLEAN or len(literals) <= 8:
+    if vector.values.dtype.kind not in "iu" or len(literals) <= 8:
         for literal in literals:
             mask |= _compare(vector, "=", literal)
         return mask

@@ -122,7 +122,7 @@ def numpy_column(vector: Vector) -> Any:
         else:
             array[:] = [bytearray(v) if isinstance(v, bytes) else v for v in vector.to_physical_list()]
     else:
-        array = vector.values
+        array = vector.values.astype(np.float64) if kind is Kind.HUGEINT else vector.values
     if vector.validity is None or bool(vector.validity.all()):
         return array
     return np.ma.masked_array(array, mask=~vector.validity)
@@ -141,7 +141,7 @@ def frame_column(vector: Vector) -> Any:
         return pd.Series(pd.arrays.BooleanArray(column.data.copy(), mask))
     if kind in (Kind.INT32, Kind.INT64):
         return pd.Series(pd.arrays.IntegerArray(column.data.copy(), mask))
-    if vector.type.is_float:
+    if vector.type.is_float or kind is Kind.HUGEINT:
         return pd.Series(np.where(mask, np.nan, column.data).astype(column.dtype))
     if vector.type.numpy_unit is not None:
         return pd.Series(np.where(mask, np.datetime64("NaT"), column.data).astype(column.dtype))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tsdb.catalog.device import Int32Array, compacted
 from tsdb.storage.log_segment import CHANGE, frame
 from tsdb_format.errors import Corruption
-from tsdb_format.types import ColumnType, Kind
+from tsdb_format.types import STORED_KINDS, ColumnType, Kind
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
 
 _HEAD = struct.Struct("<8I")
@@ -44,8 +44,8 @@ _DEVICES_MAX = 2**31
 _SMALL_BYTES = 4_096
 #: Up to so many values Python's own loops are faster than a call of numpy.
 _FEW = 32
-_TYPES = {int(kind): ColumnType(kind) for kind in Kind if kind is not Kind.VECTOR}
-_ITEM_BYTES = {kind: ColumnType(kind).physical.itemsize for kind in Kind}
+_TYPES = {int(kind): ColumnType(kind) for kind in STORED_KINDS if kind is not Kind.VECTOR}
+_ITEM_BYTES = {kind: ColumnType(kind).physical.itemsize for kind in STORED_KINDS}
 _BOOLEAN = int(Kind.BOOLEAN)
 _POOLED = (int(Kind.STRING), int(Kind.BLOB))
 _BOOL, _UINT8, _INT32, _INT64, _FLOAT32 = map(np.dtype, (np.bool_, np.uint8, np.int32, np.int64, np.float32))
