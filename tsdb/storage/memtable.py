@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sortedcontainers import SortedDict
 
 from tsdb.catalog.device import DeviceTable, Int32Array
 from tsdb.catalog.table import Table
@@ -62,7 +61,8 @@ class Memtable:
         #: Bytes that a flush takes out of memory: rows, and deletes that no file has.
         self.nbytes = 0
         self._deleted_bytes = 0
-        self._runs: SortedDict[int, MemoryRun] = SortedDict()
+        #: By the number of the last commit in each, ascending.
+        self._runs: dict[int, MemoryRun] = {}
         #: The last time of all rows that were ever in memory.
         self.last_time = _NEVER
         self._last_times: LastTimes | None = None
@@ -167,10 +167,9 @@ class Memtable:
 
     def alter(self, table: Table) -> None:
         """Go on under another schema; columns keep their ids."""
-        self.table = table
-        is_saved = self.saved_devices is self.devices
-        self._devices = [(sequence, devices.under(table.schema)) for sequence, devices in self._devices]
-        self.saved_devices = self.devices if is_saved else self.saved_devices.under(table.schema)
+        known = [(sequence, devices.under(table.schema)) for sequence, devices in self._devices]
+        saved = known[-1][1] if self.saved_devices is self.devices else self.saved_devices.under(table.schema)
+        self.table, self._devices, self.saved_devices = table, known, saved  # in one step, whoever may interrupt
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -186,7 +185,7 @@ class Memtable:
         devices = next((devices for number, devices in reversed(known) if number <= sequence), known[0][1])
         tombstones = self.tombstones
         with self._lock:
-            runs = tuple(self._runs[key] for key in self._runs.irange(maximum=sequence))
+            runs = tuple(run for key, run in self._runs.items() if key <= sequence)
         if len(tombstones) and int(tombstones.sequence[-1]) > sequence:  # they ascend
             return MemoryView(runs, devices, tombstones.select(tombstones.sequence <= sequence))
         view = self._view
@@ -231,12 +230,10 @@ class Memtable:
             keys = [held[run] for run in old if run in held]
             if len(keys) < len(old) or not self._may_merge(old[0], old[-1]):
                 return
-            for key in keys:
-                del self._runs[key]
-            self.nbytes -= sum(run.nbytes for run in old)
-            if new is not None:
-                self._runs[keys[-1]] = new
-                self.nbytes += new.nbytes
+            runs = {**self._runs, keys[-1]: new}
+            left = {key: run for key, run in runs.items() if run is not None and key not in keys[:-1]}
+            nbytes = self.nbytes - sum(run.nbytes for run in old) + (0 if new is None else new.nbytes)
+            self._runs, self.nbytes = left, nbytes  # in one step: an interrupted query must not lose rows
 
     # ------------------------------------------------------------------------------------------------ flushing
 
@@ -249,11 +246,10 @@ class Memtable:
     def drop(self, boundary: int) -> None:
         """Forget the runs up to ``boundary``: files have them."""
         with self._lock:
-            for key in list(self._runs.irange(maximum=boundary)):
-                self.nbytes -= self._runs.pop(key).nbytes
-            left = int(np.count_nonzero(self.tombstones.sequence > boundary)) * _DELETE_BYTES
-            self.nbytes += left - self._deleted_bytes
-            self._deleted_bytes = left
+            runs = {key: run for key, run in self._runs.items() if key > boundary}
+            deleted = int(np.count_nonzero(self.tombstones.sequence > boundary)) * _DELETE_BYTES
+            nbytes = sum(run.nbytes for run in runs.values()) + deleted
+            self._runs, self.nbytes, self._deleted_bytes = runs, nbytes, deleted
 
 
 def merge_runs(

@@ -7,7 +7,7 @@ handed out stays as it is. Open files and device tables are shared by all snapsh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,28 +206,36 @@ class Versions:
         if forget:
             _ = self.snapshot()
             self.unreadable = {}
-        tables = {entry.table.id: entry.table for entry in manifest.tables.values()}
+        memory = tuple(memory)
         with self._lock:
-            self._memory = {} if forget else {number: each for number, each in self._memory.items() if number in tables}
-            for number, memtable in self._memory.items():
-                memtable.drop(manifest.sequence)
-                if memtable.table is not tables[number]:
-                    memtable.alter(tables[number])
-            for change in memory:
-                change()
-            self.manifest = manifest
-            self._pin = self._make_pin(manifest.version)
-            if forget:
-                self.visible = manifest.sequence
-            else:
-                self.visible = max(self.visible, manifest.sequence)
-                self._snapshot = None
-            self._made = {}
-            names = manifest.names
-            for cache in (self._files, self._devices, self._tombstones):
-                for name in list(cache):  # a copy: readers open files of their snapshots meanwhile
-                    if name not in names:
-                        cache.pop(name, None)
+            try:
+                self._move(manifest, memory, forget)
+            except BaseException:  # Ctrl-C: half moved, nothing could be read; every step may be done twice
+                self._move(manifest, memory, forget)
+                raise
+
+    def _move(self, manifest: Manifest, memory: Sequence[Callable[[], None]], forget: bool) -> None:
+        tables = {entry.table.id: entry.table for entry in manifest.tables.values()}
+        self._memory = {} if forget else {number: each for number, each in self._memory.items() if number in tables}
+        for number, memtable in self._memory.items():
+            memtable.drop(manifest.sequence)
+            if memtable.table is not tables[number]:
+                memtable.alter(tables[number])
+        for change in memory:
+            change()
+        self.manifest = manifest
+        self._pin = self._make_pin(manifest.version)
+        if forget:
+            self.visible = manifest.sequence
+        else:
+            self.visible = max(self.visible, manifest.sequence)
+            self._snapshot = None
+        self._made = {}
+        names = manifest.names
+        for cache in (self._files, self._devices, self._tombstones):
+            for name in list(cache):  # a copy: readers open files of their snapshots meanwhile
+                if name not in names:
+                    cache.pop(name, None)
 
     def close(self) -> None:
         """Forget open files. Snapshots still held stay readable as far as they are open."""
