@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from support.history_case import History
 from support.snapshots import Row, holds, make_schema, ordered
 from tsdb.catalog.table import TableOptions
-from tsdb.exec import arrangement
+from tsdb.exec import arrangement, last_row
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
 from tsdb.exec.lane import FileLane, lanes_of
-from tsdb.plan.node import DuckQuery, SortKey, TableScan, TopK
+from tsdb.plan.node import DuckQuery, LastRow, SortKey, TableScan, TopK
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Not, Predicate
 from tsdb.settings import Settings
 from tsdb.storage.memory_file import MemoryFile
@@ -87,7 +87,7 @@ def take(history: History, step: tuple[Any, ...]) -> None:
             history.compact(count, memory)
 
 
-def run(plan: TopK | TableScan, snapshot: Snapshot, threads: int) -> tuple[list[Row], dict[str, Any]]:
+def run(plan: TopK | TableScan | LastRow, snapshot: Snapshot, threads: int) -> tuple[list[Row], dict[str, Any]]:
     context = ExecContext(snapshot, Settings(), threads)
     rows: list[Row] = []
     for batch in execute(plan, context):
@@ -170,6 +170,36 @@ def check_queries(
     assert sorted(comparable(scanned)) == sorted(comparable(wanted))
     for level in ("files", "pages", "rows", "devices"):
         assert counts[f"{level}_total"] == sum(counts[f"{level}_{fate}"] for fate in ("pruned_by_filter", "read"))
+
+
+@given(
+    steps=STEPS, predicate=PREDICATES, keys=st.sampled_from([("host", "slot"), ("slot", "host"), ("host",), ("slot",), ()]),
+    limit=st.integers(0, 4), oldest=st.booleans(), page=st.sampled_from([1, 4, 8192]),
+    mode=st.sampled_from(["table", "table", "append"]), threads=st.sampled_from([1, 2]),
+)  # fmt: skip
+def test_last_rows_of_a_history(
+    root: Path, steps: list[tuple[Any, ...]], predicate: Predicate | None, keys: tuple[str, ...], limit: int, oldest: bool,
+    page: int, mode: Any, threads: int,
+) -> None:  # fmt: skip
+    history = History(root / str(next(COUNTER)), SCHEMA, TableOptions(rows_per_page=page, mode=mode))
+    for step in steps:
+        take(history, step)
+    wanted = [row for row in history.visible() if predicate is None or holds(predicate, row)]
+    expected: list[Row] = []
+    taken: dict[tuple[Any, ...], int] = {}
+    for row in ordered(SCHEMA, wanted, [*(SortKey(key) for key in keys), SortKey("time", not oldest)]):
+        group = tuple(row.get(key) for key in keys)
+        taken[group] = taken.get(group, 0) + 1
+        expected += [row] if taken[group] <= limit else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(last_row, "_PIECE_MIN", 1)
+        patch.setattr(last_row, "_PIECE_MAX", 2)
+        got, counts = run(LastRow(TableScan("t", NAMES, predicate), keys, limit, oldest), history.snapshot(), threads)
+    assert comparable(got) == comparable(expected)
+    if limit:
+        fates = "pruned_by_filter", "pruned_by_topk", "read"
+        for level in ("files", "pages", "rows", "devices"):
+            assert counts[f"{level}_total"] == sum(counts[f"{level}_{fate}"] for fate in fates)
 
 
 @given(steps=STEPS, mode=st.sampled_from(["table", "append"]))

@@ -14,21 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch
+from tsdb.exec.gather import BY_ADDRESS, gather, own_pool
 from tsdb.exec.order import VALUE, ClassArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
-from tsdb.exec.rows import ROW_ID_BITS, FileRows, MergedRows, RowSet, coalesce, row_column
+from tsdb.exec.rows import MergedRows, RowSet, row_column
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
 from tsdb.exec.source import ScanSources
 from tsdb.plan.node import SortKey
-from tsdb_format.pool import take_strings
 from tsdb_format.types import Role
-from tsdb_format.vector import IntArray, Pool, Vector, concat, null_vector
+from tsdb_format.vector import IntArray, Vector, null_vector
 
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot
-
-#: Origin of rows that are read again by their address; other origins are numbers of merged row sets.
-_BY_ADDRESS = np.int64(-1)
-
 
 @dataclass(slots=True)
 class Prepared:
@@ -89,7 +85,7 @@ class Candidates:
         if prepared is None:
             return
         rows, arrays = prepared.rows, prepared.arrays
-        origin = _BY_ADDRESS
+        origin = BY_ADDRESS
         if isinstance(rows, MergedRows):
             origin = np.int64(self._merged_seen)
             self._merged[self._merged_seen] = rows
@@ -143,29 +139,9 @@ class Candidates:
         if self._rows <= offset:
             return empty_batch(self._table, names)
         self._compact()
-        address, origin, ordinal = (self._arrived[0][name][offset:] for name in ("address", "origin", "ordinal"))
-        parts: list[RowSet] = []
-        places: list[IntArray] = []
-        file = np.where(origin < 0, address >> ROW_ID_BITS, -1)
-        for source in self._sources.opened():
-            group = np.flatnonzero(file == source.index)
-            if len(group):
-                group = group[np.argsort(address[group])]
-                parts.append(FileRows(source, *coalesce(address[group] & ((1 << ROW_ID_BITS) - 1)), len(group)))
-                places.append(group)
-        for number, merged in self._merged.items():
-            group = np.flatnonzero(origin == number)
-            if len(group):
-                group = group[np.argsort(ordinal[group])]
-                mask = np.zeros(merged.count, np.bool_)
-                mask[ordinal[group]] = True
-                parts.append(merged.select(mask))
-                places.append(group)
-        place = np.empty(len(address), np.int64)
-        place[np.concatenate(places)] = np.arange(len(address), dtype=np.int64)
-        return Batch(
-            {name: _with_own_pool(concat([rows.read(name) for rows in parts]).take(place)) for name in names}, len(address)
-        )
+        held = {name: values[offset:] for name, values in self._arrived[0].items()}
+        found = gather(self._sources, self._merged, held["address"], held["origin"], held["ordinal"], names)
+        return Batch(found, len(held["address"]))
 
 
 def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, Vector | None]:
@@ -183,14 +159,6 @@ def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[Class
     if vector.validity is None:
         return None, keys, text
     return np.where(vector.validity, VALUE, null_class(key)), np.where(vector.validity, keys, 0), text
-
-
-def own_pool(vector: Vector) -> Pool:
-    """A pool with one string per row of a pooled vector; unspecified under a NULL."""
-    assert vector.pool is not None
-    if len(vector.pool) == 0:
-        return Pool(np.zeros(len(vector) + 1, np.int64), np.empty(0, np.uint8))
-    return take_strings(vector.pool, np.maximum(vector.values, 0))
 
 
 def _key_arrays(index: int, key_class: ClassArray | None, key: IntArray, text: Vector | None) -> dict[str, NDArray[Any]]:
@@ -242,14 +210,6 @@ def _best_by_first_key(key_class: ClassArray | None, key: IntArray, k: int) -> N
         return np.ones(len(key), np.bool_)
     keep: NDArray[np.bool_] = key <= np.partition(key, k - 1)[k - 1]
     return keep
-
-
-def _with_own_pool(vector: Vector) -> Vector:
-    """The same values with a pool of their own where the shared one is much larger."""
-    pool = vector.pool
-    if pool is None or len(pool) <= 4 * len(vector) + 16:
-        return vector
-    return Vector(vector.type, np.arange(len(vector), dtype=np.int32), vector.validity, own_pool(vector))
 
 
 def empty_batch(table: TableSnapshot, names: tuple[str, ...]) -> Batch:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
+from tsdb.exec.last_row import last_row
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.stats import ScanStats
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
-from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb.plan.node import DuckQuery, LastRow, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
 from tsdb.quoting import quoted_name
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
@@ -44,6 +45,8 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return _scan(plan, context)
         case TopK(child=TableScan() as scan):
             return iter([_topk(plan, scan, context)])
+        case LastRow(child=scan):
+            return iter([_last_row(plan, scan, context)])
         case Sort(child=TableScan() as scan):
             return _sort(plan, scan, context)
         case Limit(limit=0):
@@ -96,6 +99,15 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
     batch = topk(node, scan.columns, selection, topk_filter, context.threads)
     selection.stats.topk_first_threshold = topk_filter.first_source
     selection.stats.topk_threshold_updates = topk_filter.generation
+    selection.stats.rows_returned += batch.row_count
+    return batch
+
+
+def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
+    selection = _selection(scan, context)
+    selection.best_first = True
+    selection.stats.finish = UnitCount(selection).finish
+    batch = last_row(node, scan.columns, selection, context.threads)
     selection.stats.rows_returned += batch.row_count
     return batch
 

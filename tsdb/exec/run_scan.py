@@ -11,11 +11,12 @@ from tsdb.exec.intake import Intake
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import Lane, Ranges
 from tsdb.exec.order import VALUE
+from tsdb.exec.run_part import part
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import INT64_MAX, INT64_MIN, Selection
 from tsdb.exec.source import table_column
 from tsdb_format.types import Role
-from tsdb_format.vector import BoolArray, IntArray
+from tsdb_format.vector import IntArray
 
 #: Device runs looked at in the first step; the number doubles with every step, since a few usually decide.
 _FIRST_RUNS = 8
@@ -268,48 +269,10 @@ class RunScan:
 
     def _split(self, step: _Pending, held: Ranges, piece_rows: int) -> tuple[Ranges, _Pending | None]:
         """Part runs so that the better end has at most ``piece_rows`` rows of each file: the ranges of it, and the rest."""
-        files, starts, stops = held
-        newest = self.newest
-        split = np.maximum(starts, stops - piece_rows) if newest else np.minimum(stops, starts + piece_rows)
         last = self._is_capped(step.lane) and piece_rows >= self.candidates.k  # what is left cannot be among the results
-        if len(files) > 1 or not last:
-            parted = (split > starts) if newest else (split < stops)
-            edge_time = self._edge_times(files, split, parted)
-        if len(files) > 1:
-            split = self._part_at(held, split, edge_time)
-        better = Ranges(files, split, stops) if newest else Ranges(files, starts, split)
-        if last:
-            return better, None
-        some = parted.any(axis=1)
-        worse = Ranges(files, starts[some], split[some]) if newest else Ranges(files, split[some], stops[some])
-        keys = step.keys if not self.time_leads else ~edge_time if newest else edge_time
-        return better, _Pending(step.lane, worse, keys[some], step.ties[some], step.piece_rows * 4)
-
-    def _edge_times(self, files: tuple[int, ...], split: IntArray, parted: BoolArray) -> IntArray:
-        """Per run the time at which all its files can be parted: the best of the better ends' worst rows."""
-        newest = self.newest
-        edge = np.full(split.shape, INT64_MIN if newest else INT64_MAX)
-        for column, index in enumerate(files):
-            at = np.flatnonzero(parted[:, column])
-            if len(at):
-                rows = np.ascontiguousarray(split[at, column] if newest else split[at, column] - 1)
-                edge[at, column] = self.selection.sources[index].read(self.table.table.schema.time, rows, rows + 1).values
-        edge_time: IntArray = edge.max(axis=1) if newest else edge.min(axis=1)
-        return edge_time
-
-    def _part_at(self, held: Ranges, split: IntArray, edge_time: IntArray) -> IntArray:
-        """Move every file's split to one time per run, so that no row's versions are parted; it lies in the better end."""
-        files, starts, stops = held
-        newest = self.newest
-        moved = split.copy()
-        time = self.table.table.schema.time
-        for column, index in enumerate(files):
-            first, last = (split[:, column], stops[:, column]) if newest else (starts[:, column], split[:, column])
-            some = np.flatnonzero(first < last)
-            if len(some):
-                first, last = np.ascontiguousarray(first[some]), np.ascontiguousarray(last[some])
-                found = np.empty(len(some), np.int64)
-                times = self.selection.sources[index].read(time, first, last).values
-                run_kernels.search(times, first, last, edge_time[some], int(not newest), found)
-                moved[some, column] = found
-        return moved
+        parted = part(self.selection, held, piece_rows, self.newest, rest=not last)
+        if parted.worse is None:
+            return parted.better, None
+        some = parted.some
+        keys = step.keys if not self.time_leads else ~parted.edge if self.newest else parted.edge
+        return parted.better, _Pending(step.lane, parted.worse, keys[some], step.ties[some], step.piece_rows * 4)

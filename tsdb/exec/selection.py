@@ -38,7 +38,7 @@ INT64_MAX = 2**63 - 1
 #: Rows that a scan hands on at a time: a few hundred kilobytes a column, so that a batch stays in the cache.
 BATCH_ROWS = 65_536
 #: Runs that span files and are looked at together.
-_MERGED_RUNS_MAX = 4_096
+MERGED_RUNS_MAX = 4_096
 #: Device decisions kept per device table: dashboards ask for the same few devices again and again.
 _DECISIONS_MAX = 64
 _NO_MASK = np.empty(0, np.bool_)
@@ -62,6 +62,8 @@ class Selection:
         #: Device runs that were looked into (None: those of the pages read), and whether every wanted row was.
         self.runs_read: int | None = None
         self.completed = False
+        #: Whether the operator above wants the best rows only: what it did not read, its thresholds have spared.
+        self.best_first = stats.topk_id is not None
         #: Rows of the row sets that are handed out, unless a merged run alone has more.
         self.batch_rows = BATCH_ROWS
         self._verdicts: dict[int, Verdicts | None] = {}
@@ -137,7 +139,7 @@ class Selection:
         """Row ranges of the lane's wanted runs in tag order, cut to the time bounds where that pays."""
         if isinstance(lane, FileLane) and self._takes_all(lane):
             return Ranges(lane.files, np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]]))
-        found, cut = self._wanted(lane)
+        found, cut = self.wanted_runs(lane)
         return self.cut_ranges(lane.bounds(found), cut, self.time_low, self.time_high)
 
     def run_groups(self, lane: Lane) -> Iterator[Ranges]:
@@ -145,12 +147,12 @@ class Selection:
         if isinstance(lane, FileLane):
             yield self.runs(lane)
             return
-        found, cut = self._wanted(lane)
-        for at in range(0, len(found), _MERGED_RUNS_MAX):
-            part = slice(at, at + _MERGED_RUNS_MAX)
+        found, cut = self.wanted_runs(lane)
+        for at in range(0, len(found), MERGED_RUNS_MAX):
+            part = slice(at, at + MERGED_RUNS_MAX)
             yield self.cut_ranges(lane.bounds(found[part]), cut[part], self.time_low, self.time_high)
 
-    def _wanted(self, lane: Lane) -> tuple[IntArray, BoolArray]:
+    def wanted_runs(self, lane: Lane) -> tuple[IntArray, BoolArray]:
         """The lane's wanted runs, and which of them have times outside of the bounds too."""
         found = np.empty(len(lane.min_time), np.int64)
         partial = np.empty(len(found), np.uint8)

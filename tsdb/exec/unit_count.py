@@ -111,7 +111,7 @@ class UnitCount:
 
     def _spare(self, level: str, units: int) -> None:
         """Units wanted at first and not read: the threshold's doing where there is one, else that of finer time bounds."""
-        if self.selection.stats.topk_id is not None:
+        if self.selection.best_first:
             self.counts[f"{level}_pruned_by_topk"] += units
         elif self.selection.completed:
             self.counts[f"{level}_pruned_by_filter"] += units

@@ -1,0 +1,252 @@
+"""LastRow: the newest (or oldest) rows of every group of devices, from the per-device time index and as little else as possible.
+
+Every group has a threshold of its own, the time of its worst row that would still be shown. The time index gives the first ones:
+where no value is filtered, a run's last time is that of a row which exists. Runs that cannot beat their group's threshold are left
+out; the others are read from their better end, a piece at a time, until the rest of each is hopeless. So the newest row of a
+device is one row of one run, and its time and tags need no reading at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.batch import Batch
+from tsdb.exec.candidates import empty_batch
+from tsdb.exec.device_group import device_groups
+from tsdb.exec.gather import BY_ADDRESS, gather
+from tsdb.exec.lane import FileLane, Lane, Ranges
+from tsdb.exec.rows import ROW_ID_BITS, MergedRows, RowSet, device_values
+from tsdb.exec.run_part import part
+from tsdb.exec.selection import INT64_MAX, MERGED_RUNS_MAX, Selection
+from tsdb.exec.source import table_column
+from tsdb.plan.node import LastRow
+from tsdb_format.parallel import ordered_map
+from tsdb_format.types import Role
+from tsdb_format.vector import BoolArray, IntArray, Vector
+
+Int32Array = NDArray[np.int32]
+#: Rows of all runs together that a round reads at first, where values must be filtered; at least so many of each run.
+_ROUND_ROWS = 262_144
+_PIECE_MIN, _PIECE_MAX = 16, 1_024
+#: With every round a run's next piece is so many times larger.
+_GROWTH = 4
+
+
+def last_row(node: LastRow, names: tuple[str, ...], selection: Selection, threads: int) -> Batch:
+    """The rows of a LastRow over a table scan with the columns ``names``, group by group, best first."""
+    if selection.is_empty or node.limit < 1:
+        return empty_batch(selection.table, names)
+    return _LastRowScan(node, selection, threads).run(names)
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """What of some runs of a lane may still matter: row ranges, and per run the key of its best row, or better, and its group."""
+
+    lane: Lane
+    held: Ranges
+    keys: IntArray
+    groups: Int32Array
+    piece_rows: int
+
+    def select(self, keep: BoolArray) -> _Pending:
+        """Some of the runs."""
+        held = Ranges(self.held.files, self.held.starts[keep], self.held.stops[keep])
+        return _Pending(self.lane, held, self.keys[keep], self.groups[keep], self.piece_rows)
+
+
+class _Found(NamedTuple):
+    """Rows that may be shown: ``key`` is the time, or its complement where the newest are wanted; smaller is better."""
+
+    device: Int32Array
+    key: IntArray
+    address: IntArray
+    origin: IntArray
+    ordinal: IntArray
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best ``limit`` rows of each group so far, and the groups' thresholds: the keys of their worst, or no bound."""
+
+    limit: int
+    group: Int32Array
+    rank: Int32Array
+    threshold: IntArray
+    found: list[_Found] = field(default_factory=list)
+
+    def add(self, found: _Found) -> None:
+        """Take rows in."""
+        if len(found.key):
+            self.found.append(found)
+
+    def settle(self) -> _Found | None:
+        """Drop what is not among the best, tighten the thresholds; the rows that are left, group by group, best first."""
+        if not self.found:
+            return None
+        rows = self.found[0]
+        if len(self.found) > 1:
+            rows = _Found._make(np.concatenate(columns) for columns in zip(*self.found, strict=True))
+        group = self.group[rows.device]
+        if len(group) > 1 and not bool((group[1:] > group[:-1]).all()):  # else it is one row each, in order
+            order = np.lexsort((rows.address, self.rank[rows.device], rows.key, group))
+            rows, group = _Found._make(column[order] for column in rows), group[order]
+        first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+        size = np.diff(np.append(first, len(group)))
+        if int(size.max()) > self.limit:
+            keep = np.arange(len(group)) - np.repeat(first, size) < self.limit
+            rows, group = _Found._make(column[keep] for column in rows), group[keep]
+            size = np.minimum(size, self.limit)
+        full = size == self.limit
+        worst = (np.cumsum(size) - 1)[full]
+        at = group[worst]
+        self.threshold[at] = np.minimum(self.threshold[at], rows.key[worst])
+        self.found = [rows]
+        return rows
+
+
+class _LastRowScan:
+    def __init__(self, node: LastRow, selection: Selection, threads: int) -> None:
+        self.selection = selection
+        self.table = selection.table
+        self.newest = not node.oldest
+        self.limit = node.limit
+        self.threads = threads
+        groups = device_groups(self.table.devices, node.keys)
+        self.group = groups.number
+        self.best = _Best(node.limit, self.group, self.table.devices.rank, np.full(groups.size, INT64_MAX))
+        #: A run's better ``limit`` stored rows are all that can matter of it, as far as they surely are rows.
+        self.capped = not selection.filters_rows and self.table.table.options.mode == "table"
+        self._merged: dict[int, MergedRows] = {}
+
+    def run(self, names: tuple[str, ...]) -> Batch:
+        lanes = self.selection.lanes()
+        if self.capped:
+            for lane in lanes:
+                self._witness(lane)
+        pending = [step for lane in lanes for step in self._wanted(lane)]
+        while pending:
+            left = [step for each in pending if (step := self._read(each)) is not None]
+            self.best.settle()
+            pending = [hopeful for step in left if (hopeful := self._hopeful(step)) is not None]
+        rows = self.best.settle()
+        return empty_batch(self.table, names) if rows is None else self._batch(rows, names)
+
+    # ------------------------------------------------------------------------------------------------ runs
+
+    def _keys(self, lane: Lane, runs: IntArray | slice) -> IntArray:
+        """The key of each run's best row within the time bounds, or better."""
+        if self.newest:
+            return ~np.minimum(lane.max_time[runs], self.selection.time_high)
+        return np.maximum(lane.min_time[runs], self.selection.time_low)
+
+    def _witness(self, lane: Lane) -> None:
+        """Tighten thresholds by rows that the time index proves to exist."""
+        if not lane.certain:
+            return
+        runs, partial = self.selection.wanted_runs(lane)
+        low, high = lane.min_time[runs], lane.max_time[runs]
+        if self.limit == 1:
+            sure = (high <= self.selection.time_high) if self.newest else (low >= self.selection.time_low)
+            keys = self._keys(lane, runs)
+        elif isinstance(lane, FileLane):  # a merged run's versions may be fewer rows
+            held = lane.bounds(runs)
+            sure = ((held.stops - held.starts)[:, 0] >= self.limit) & ~partial
+            keys = ~low if self.newest else high
+        else:
+            return
+        group = self.group[lane.device[runs]]
+        if not sure.all():
+            group, keys = group[sure], keys[sure]
+        np.minimum.at(self.best.threshold, group, keys)
+
+    def _wanted(self, lane: Lane) -> Iterator[_Pending]:
+        """The lane's runs that may matter, some at a time where they span files."""
+        runs, partial = self.selection.wanted_runs(lane)
+        keys, groups = self._keys(lane, runs), self.group[lane.device[runs]]
+        keep = keys <= self.best.threshold[groups]
+        if not keep.all():
+            runs, partial, keys, groups = runs[keep], partial[keep], keys[keep], groups[keep]
+        step = len(runs) if isinstance(lane, FileLane) else MERGED_RUNS_MAX
+        for at in range(0, len(runs), max(step, 1)):
+            some = slice(at, at + step)
+            self.selection.count_runs(len(runs[some]))
+            yield self._begun(lane, runs[some], partial[some], keys[some], groups[some])
+
+    def _begun(self, lane: Lane, runs: IntArray, partial: BoolArray, keys: IntArray, groups: Int32Array) -> _Pending:
+        """Newly wanted runs; those whose best rows are known already are not read."""
+        held = lane.bounds(runs)
+        if isinstance(lane, FileLane) and self.capped and self.limit == 1:
+            known = (
+                lane.max_time[runs] <= self.selection.time_high if self.newest else lane.min_time[runs] >= self.selection.time_low
+            )
+            rows = (held.stops[known, 0] - 1) if self.newest else held.starts[known, 0]
+            self.selection.stats.add_rows(len(rows))
+            self._add(lane.device[runs[known]], keys[known], rows | np.int64(lane.files[0] << ROW_ID_BITS), BY_ADDRESS)
+            left = _Pending(lane, held, keys, groups, 1).select(~known)
+            held, keys, groups, partial = left.held, left.keys, left.groups, partial[~known]
+        held = self.selection.cut_ranges(held, partial, self.selection.time_low, self.selection.time_high)
+        piece = self.limit
+        if not (self.capped and lane.certain):
+            piece = max(piece, min(max(_ROUND_ROWS // max(len(keys), 1), _PIECE_MIN), _PIECE_MAX))
+        return _Pending(lane, held, keys, groups, piece)
+
+    def _hopeful(self, step: _Pending) -> _Pending | None:
+        """Those of the runs that the thresholds of by now do not exclude."""
+        keep = step.keys <= self.best.threshold[step.groups]
+        return step.select(keep) if keep.any() else None
+
+    # ------------------------------------------------------------------------------------------------ rows
+
+    def _read(self, step: _Pending) -> _Pending | None:
+        """Read the better end of some runs; what is left of them."""
+        if not len(step.keys):
+            return None
+        done = self.capped and step.lane.certain and step.piece_rows >= self.limit
+        parted = part(self.selection, step.held, step.piece_rows, self.newest, rest=not done)
+        row_sets = self.selection.rows_of_runs(step.lane, *parted.better)
+        for rows, time in ordered_map(self._filtered, row_sets, self.threads, first_alone=True):
+            if not rows.count:
+                continue
+            origin = BY_ADDRESS
+            if isinstance(rows, MergedRows):
+                origin = np.int64(len(self._merged))
+                self._merged[len(self._merged)] = rows
+            self._add(rows.device(), ~time if self.newest else time, rows.addresses(), origin)
+        if parted.worse is None or not parted.some.any():
+            return None
+        some = parted.some
+        edge = ~parted.edge if self.newest else parted.edge
+        return _Pending(step.lane, parted.worse, edge[some], step.groups[some], step.piece_rows * _GROWTH)
+
+    def _filtered(self, rows: RowSet) -> tuple[RowSet, IntArray]:
+        """The rows that satisfy the predicate, and their times."""
+        self.selection.stats.add_rows(rows.stored_rows)
+        rows = self.selection.filtered(rows)
+        return rows, rows.time() if rows.count else np.empty(0, np.int64)
+
+    def _add(self, device: Int32Array, key: IntArray, address: IntArray, origin: np.int64) -> None:
+        """Take in those of some rows that their groups' thresholds do not exclude."""
+        found = _Found(device, key, address, np.full(len(key), origin), np.arange(len(key), dtype=np.int64))
+        keep = key <= self.best.threshold[self.group[device]]
+        self.best.add(found if keep.all() else _Found._make(column[keep] for column in found))
+
+    def _batch(self, rows: _Found, names: tuple[str, ...]) -> Batch:
+        """The columns of the rows that were found; times and tags are known, only fields are read."""
+        columns = {name: table_column(self.table, name) for name in names}
+        stored = [name for name, column in columns.items() if column.role not in (Role.TIME, Role.TAG, Role.ATTRIBUTE)]
+        read: dict[str, Vector] = {}
+        if stored:
+            read = gather(self.selection.sources, self._merged, rows.address, rows.origin, rows.ordinal, stored, self.threads)
+        made: dict[str, Vector] = {}
+        for name, column in columns.items():
+            if column.role is Role.TIME:
+                made[name] = Vector(column.type, ~rows.key if self.newest else rows.key)
+            else:
+                made[name] = read[name] if name in read else device_values(self.table.devices, column, rows.device)
+        return Batch(made, len(rows.key))
