@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DeviceGroups(NamedTuple):
-    """``number`` of each device's group, from 0 to ``size`` − 1; ascending by the keys, NULL last. ``example``: a device of each."""
+    """``number`` of each device's group, below ``size`` and ascending by the keys, NULL last. ``example``: a device of each."""
 
     number: NDArray[np.int32]
     size: int

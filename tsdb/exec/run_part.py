@@ -38,7 +38,7 @@ def part(selection: Selection, held: Ranges, piece_rows: int, newest: bool, *, r
     if len(files) > 1:
         split = _part_at(selection, held, split, edge, newest)
     better = Ranges(files, split, stops) if newest else Ranges(files, starts, split)
-    some: BoolArray = parted.any(axis=1)
+    some: BoolArray = np.logical_or.reduce(parted, axis=1)
     if not rest:
         return Parted(better, None, some, edge)
     worse = Ranges(files, starts[some], split[some]) if newest else Ranges(files, split[some], stops[some])
