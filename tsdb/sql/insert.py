@@ -70,7 +70,9 @@ def _parts(statement: Insert, table: Table) -> tuple[list[Column], bool, Query]:
             raise InvalidInput("RETURNING is not known: INSERT answers the number of rows")
     start = tokens[cursor.at].start
     rest = tuple(Token(kind, value, begin - start, stop - start) for kind, value, begin, stop in tokens[cursor.at :])
-    return columns, by_name, Query(text[start : tokens[-1].end], rest)
+    whole = statement.query
+    query = Query(text[start : tokens[-1].end], rest, (), whole.source, whole.source_start, cursor.at)
+    return columns, by_name, query
 
 
 def _listed(cursor: Cursor, table: Table) -> list[Column]:

@@ -104,7 +104,7 @@ def _read_query(text: str, tokens: list[Token]) -> Query:
         tokens = tokens[:at]
     start, end = tokens[0].start, tokens[-1].end
     shifted = [Token(kind, value, begin - start, stop - start) for kind, value, begin, stop in tokens]
-    return Query(*_number_parameters(text[start:end], shifted), settings)
+    return Query(*_number_parameters(text[start:end], shifted), settings, text, start)
 
 
 def _number_parameters(text: str, tokens: list[Token]) -> tuple[str, tuple[Token, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tsdb.catalog.table import TableOptions
-from tsdb.sql.token import Token
+from tsdb.sql.token import Token, place, tokenize
 from tsdb_format.schema import Schema
 from tsdb_format.types import ColumnType, Role
 
@@ -15,11 +15,25 @@ SettingValues: TypeAlias = tuple[tuple[str, object], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """A statement that returns rows. ``text`` is all of it without SETTINGS; token offsets count from its start."""
+    """A statement that returns rows. ``text`` is all of it without SETTINGS; token offsets count from its start.
+
+    It was read from ``source`` at ``source_start``, ``skipped`` tokens behind that; parameters may have been written otherwise there.
+    """
 
     text: str
     tokens: tuple[Token, ...]
     settings: SettingValues = ()
+    source: str = ""
+    source_start: int = 0
+    skipped: int = 0
+
+    def place(self, offset: int) -> str:
+        """The place of the token at an offset, for people, in the statement as it was written."""
+        if not self.source:
+            return place(self.text, offset)
+        at = self.skipped + sum(token.start < offset for token in self.tokens)
+        written = tokenize(self.source[self.source_start :])
+        return place(self.source, self.source_start + written[at].start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,83 @@
+"""A query's text while it is changed: what was written keeps its place in the statement, so that errors can name it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn, TypeAlias
+
+from tsdb.sql.statement import Query
+from tsdb.sql.token import Token, tokenize
+from tsdb_format.errors import InvalidInput
+
+#: New text, or the range [start, end) of the text that is changed, which comes along with its places.
+Part: TypeAlias = str | tuple[int, int]
+
+
+class Edit(NamedTuple):
+    """``parts`` stand where [start, end) of the text stood."""
+
+    start: int
+    end: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A text with its tokens. ``places`` are, by token, where in ``query.text`` it stands or what made it stands."""
+
+    query: Query
+    text: str
+    tokens: tuple[Token, ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, query: Query) -> Draft:
+        """The query as it is written."""
+        return cls(query, query.text, query.tokens, tuple(token.start for token in query.tokens))
+
+    def edited(self, edits: Sequence[Edit]) -> Draft:
+        """The text with some disjoint ranges replaced; those that start at one place in the order given."""
+        parts: list[tuple[Part, int]] = []
+        at = 0
+        for edit in sorted(edits, key=lambda edit: edit.start):
+            parts.append(((at, edit.start), 0))
+            parts += [(part, edit.start) for part in edit.parts]
+            at = edit.end
+        parts.append(((at, len(self.text)), 0))
+        starts, length = [], 0
+        for part, _ in parts:
+            starts.append(length)
+            length += len(part) if isinstance(part, str) else part[1] - part[0]
+        text = "".join(part if isinstance(part, str) else self.text[part[0] : part[1]] for part, _ in parts)
+        tokens = tuple(tokenize(text))
+        places = []
+        for token in tokens:
+            index = bisect_right(starts, token.start) - 1
+            part, made_at = parts[index]
+            places.append(self.place(made_at if isinstance(part, str) else part[0] + token.start - starts[index]))
+        return Draft(self.query, text, tokens, tuple(places))
+
+    def place(self, offset: int) -> int:
+        """The place, in the text as it was written, of the token at an offset or before it."""
+        index = bisect_right(self.tokens, offset, key=lambda token: token.start) - 1
+        return self.places[max(index, 0)]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The range of text that the tokens [start, end) take."""
+        return self.tokens[start].start, self.tokens[end - 1].end
+
+    def written(self, start: int, end: int) -> str:
+        """The text of the tokens [start, end)."""
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end]
+
+    def fail(self, message: str, at: int) -> NoReturn:
+        """Raise InvalidInput about the token at a position."""
+        raise InvalidInput(f"{message} ({self.query.place(self.places[min(at, len(self.places) - 1)])})")
+
+    def expected(self, wanted: str, at: int) -> NoReturn:
+        """Raise InvalidInput: what was expected instead of the token at a position."""
+        if at >= len(self.tokens):
+            raise InvalidInput(f"expected {wanted} at the end of the statement")
+        self.fail(f"expected {wanted}, not {self.written(at, at + 1)!r}", at)
