@@ -25,6 +25,7 @@ from tsdb.exec.executor import execute
 from tsdb.plan.node import DuckQuery, Plan, Project, TableScan, children
 from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.schema import output_schema
+from tsdb.quoting import quoted_name
 from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.parallel import pool
 from tsdb_format.types import ColumnType, parse_type
@@ -179,6 +180,14 @@ class DuckRun:
         self.columns: list[str] = list(self._relation.columns)
         self.types: list[str] = [str(kind) for kind in self._relation.types]
 
+    def _shown(self, column: str) -> str:
+        """A column's name, which may be the text of a subquery, with tables instead of inputs."""
+        for name, child in reversed(self.plan.inputs):
+            if name in column and name != _scanned(child):
+                table = _scanned(child)
+                column = column.replace(f"{name} AS {table}", table).replace(name, table)
+        return column
+
     def _connect(self) -> Any:
         """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
         connection = cursor(self.context.settings)
@@ -187,7 +196,12 @@ class DuckRun:
         return connection
 
     def _relate(self, connection: Any) -> Any:
-        return connection.sql(self.plan.sql, params=list(self.plan.parameters) or None)
+        parameters = list(self.plan.parameters) or None
+        relation = connection.sql(self.plan.sql, params=parameters)
+        if relation is None or all(self._shown(column) == column for column in relation.columns):
+            return relation
+        names = ", ".join(quoted_name(self._shown(column)) for column in relation.columns)
+        return connection.sql(f"SELECT * FROM (\n{self.plan.sql}\n) AS q({names})", params=parameters)
 
     def stand_in(self, original: Plan, stand_in: Plan) -> None:
         """Remember that a narrower scan runs for one of the plan's, and keep it alive: counters go by identity."""

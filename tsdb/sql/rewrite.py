@@ -8,7 +8,7 @@ not agree, or sqlglot does not know the syntax, the text stays as it is and ever
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -24,7 +24,7 @@ from tsdb.sql.scope import pushed_predicates
 from tsdb.sql.select import bind_select, plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
-from tsdb.sql.tree import span
+from tsdb.sql.tree import is_local, span
 from tsdb.suggestion import hint
 from tsdb_format.errors import NotFound
 from tsdb_format.schema import SEQUENCE_NAME
@@ -33,6 +33,8 @@ Splice = tuple[int, int, str]
 ScalarCheck = Callable[[Sequence[Token], exp.Select], bool]
 #: Inputs are named so in DuckDB's text; users' names cannot collide with them by accident.
 INPUT_PREFIX = "__tsdb_"
+#: A table's name after one of these is a whole statement, and takes no alias; PIVOT t, too, and a sample or a PIVOT behind it.
+_NO_ALIAS_AFTER = frozenset({"TABLE", "SUMMARIZE", "DESCRIBE", "DESC", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"})
 #: Tables that DuckDB has by itself.
 _BUILT_IN = ("duckdb_", "pg_", "sqlite_", "pragma_", "information_schema")
 
@@ -52,9 +54,21 @@ def rewrite(
         except _Disagreement:
             pass
     named = dict.fromkeys(token.text.lower() for token in query.tokens if token.is_name and token.text.lower() in tables)
+    if _names_by_value(query.tokens):
+        named = dict.fromkeys(tables)
     sequence = any(token.is_name and token.text.lower() == SEQUENCE_NAME for token in query.tokens)
-    inputs = tuple((tables[name].name, TableScan(tables[name].name, _all_columns(tables[name], sequence))) for name in named)
-    return assemble(query, [], inputs, environment)
+    return assemble(query, [], tuple(_by_own_name((tables[name] for name in named), sequence)), environment)
+
+
+def _by_own_name(tables: Iterable[Table], sequence: bool) -> list[tuple[str, Plan]]:
+    """Inputs that go by the names of tables, and so need no change of the text."""
+    return [(table.name, TableScan(table.name, _all_columns(table, sequence))) for table in tables]
+
+
+def _names_by_value(tokens: Sequence[Token]) -> bool:
+    """Whether a table may be named by a string: query_table('t') and query('FROM t')."""
+    pairs = zip(tokens, tokens[1:], strict=False)
+    return any(token.text.lower() in ("query", "query_table") and after.is_symbol("(") for token, after in pairs if token.is_name)
 
 
 def over_core(
@@ -122,18 +136,19 @@ class _Rewriter:
         self.sequence = SEQUENCE_NAME in names
 
     def run(self) -> DuckQuery:
-        shadowed = {cte.alias.lower() for cte in self.tree.find_all(exp.CTE)} & set(self.tables)
-        if shadowed:
-            raise _Disagreement
         replaced = self._replace_native_subqueries() if self.native else set()
         pushed: dict[int, list[Predicate]] = {}
         for select in self.tree.find_all(exp.Select):
             pushed.update(pushed_predicates(select, self.tables, self.environment))
         for node in self.tree.find_all(exp.Table):
-            if isinstance(node.this, exp.Identifier) and node.name.lower() in self.tables and id(node) not in replaced:
+            named = isinstance(node.this, exp.Identifier) and node.name.lower() in self.tables and not is_local(node)
+            if named and id(node) not in replaced:
                 self._replace_table(node, pushed.get(id(node), []) if self.native else [])
         if self.sequence:
             self._hide_sequence_in_stars()
+        if _names_by_value(self.query.tokens):
+            taken = {name for name, _ in self.inputs}
+            self.inputs += [named for named in _by_own_name(self.tables.values(), self.sequence) if named[0] not in taken]
         return assemble(self.query, self.splices, tuple(self.inputs), self.environment)
 
     def _input(self, plan: Plan) -> str:
@@ -142,30 +157,34 @@ class _Rewriter:
         return name
 
     def _replace_table(self, node: exp.Table, predicates: list[Predicate]) -> None:
-        if plain_table(node) is None and not node.args.get("alias"):
-            raise _Disagreement  # an alias cannot be put before PIVOT, samples and the like
-        start, end = self._place(node)
         table = self.tables[node.name.lower()]
+        start, end, takes_alias = self._place(node)
         columns = _all_columns(table, self.sequence)
         if self.names is not None:
             columns = tuple(name for name in columns if name.lower() in self.names)
+        if not takes_alias:  # the input goes by the table's own name
+            if all(name != table.name for name, _ in self.inputs):
+                self.inputs.append((table.name, TableScan(table.name, columns)))
+            self.splices.append((start, end, quoted_name(table.name)))
+            return
         predicate = And(tuple(predicates)) if predicates else None
         name = self._input(TableScan(table.name, columns, predicate))
         self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {quoted_name(node.name)}"))
 
-    def _place(self, node: exp.Table) -> tuple[int, int]:
-        """Where the table's (qualified) name stands; the text there must say that name."""
+    def _place(self, node: exp.Table) -> tuple[int, int, bool]:
+        """Where the table's (qualified) name stands, and whether an alias may follow it; the text there must say that name."""
         found = span(node.this)
         if found is None:
             raise _Disagreement
         tokens = self.query.tokens
         at = next((at for at, token in enumerate(tokens) if (token.start, token.end) == found), None)
-        if at is None or tokens[at].text != node.name or (at > 0 and tokens[at - 1].upper == "TABLE"):
-            raise _Disagreement  # ``TABLE t`` is a query, and takes no alias
+        if at is None or tokens[at].text != node.name:
+            raise _Disagreement
         first = span(node.args.get("db")) if node.args.get("db") is not None else found
         if first is None or node.args.get("catalog") is not None:
             raise _Disagreement
-        return first[0], found[1]
+        aliased = bool(node.args.get("alias")) or (plain_table(node) is not None and tokens[at - 1].upper not in _NO_ALIAS_AFTER)
+        return first[0], found[1], at > 0 and aliased
 
     def _replace_native_subqueries(self) -> set[int]:
         """Make inputs of subqueries that are native and limited; the ids of the table nodes inside them."""

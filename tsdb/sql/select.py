@@ -17,6 +17,7 @@ from tsdb.sql.constant import ConstantKind
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import fold, only
 from tsdb.sql.native import COUNT_MAX, UNSORTABLE, NativeSelect, TableReference
+from tsdb.sql.tree import is_local
 from tsdb.suggestion import hint
 from tsdb_format.errors import NotFound
 from tsdb_format.schema import Column
@@ -35,7 +36,7 @@ def plain_table(node: exp.Expr | None) -> exp.Table | None:
 
 def refer(node: exp.Table, tables: Mapping[str, Table]) -> TableReference | None:
     """The catalog's table that a plain table node names; ``tables`` is keyed in lower case."""
-    table = tables.get(node.name.lower())
+    table = None if is_local(node) else tables.get(node.name.lower())
     return None if table is None else TableReference(table, node.alias or node.name, node)
 
 
@@ -58,6 +59,8 @@ def refuse_unknown_columns(select: exp.Select, tables: Mapping[str, Table]) -> N
     reference = None if node is None or select.args.get("joins") or select.args.get("laterals") else refer(node, tables)
     local = (exp.Query, exp.Lambda, exp.Comprehension, exp.Kwarg, exp.PropertyEQ, exp.Columns, exp.Pivot, exp.CTE)
     if reference is None or any(isinstance(part, local) for part in select.walk() if part is not select):
+        return
+    if any(star.args.get("rename") for star in select.find_all(exp.Star)):
         return
     known = [column.name for column in reference.table.schema]
     shown = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)} | {reference.alias.lower()}

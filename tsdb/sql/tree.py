@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 from tsdb.sql.dialect import Tsdb
 
 _DIALECT = Tsdb()
+_LOCAL = "tsdb_local"
 
 
 class _Quiet(logging.Filter):
@@ -30,7 +31,10 @@ def parse_query(text: str) -> exp.Query | None:
     finally:
         logger.removeFilter(quiet)
     tree = trees[0] if len(trees) == 1 else None
-    return tree if isinstance(tree, exp.Query) else None
+    if not isinstance(tree, exp.Query):
+        return None
+    _mark_local(tree)
+    return tree
 
 
 def parse_expression(text: str) -> exp.Expr | None:
@@ -40,6 +44,37 @@ def parse_expression(text: str) -> exp.Expr | None:
         return None
     found = tree.expressions[0]
     return found if isinstance(found, exp.Expr) else None
+
+
+def _mark_local(tree: exp.Query) -> None:
+    """Mark the tables that are names of a WITH clause in whose reach they stand: no table of the catalog is meant by them."""
+    if next(tree.find_all(exp.CTE), None) is None:
+        return
+    for node in tree.find_all(exp.Table):
+        if node.args.get("db") is None and _names_cte(node, node.name.lower()):
+            node.meta[_LOCAL] = True
+
+
+def _names_cte(node: exp.Expr, name: str) -> bool:
+    """Whether a WITH around ``node`` defines ``name`` before it; a recursive one also within itself."""
+    inside: exp.Expr = node
+    while (parent := inside.parent) is not None:
+        if isinstance(parent, exp.With):
+            at = next(at for at, cte in enumerate(parent.expressions) if cte is inside)
+            if any(cte.alias.lower() == name for cte in parent.expressions[: at + bool(parent.args.get("recursive"))]):
+                return True
+            inside = parent.parent or parent  # the query of this WITH is seen from inside it
+            continue
+        clause = parent.args.get("with_")
+        if clause is not None and clause is not inside and any(cte.alias.lower() == name for cte in clause.expressions):
+            return True
+        inside = parent
+    return False
+
+
+def is_local(table: exp.Table) -> bool:
+    """Whether a table is one of a WITH clause."""
+    return bool(table.meta.get(_LOCAL))
 
 
 def span(identifier: exp.Expr | None) -> tuple[int, int] | None:
