@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from tsdb.exec.batch import Batch
 from tsdb.exec.candidates import empty_batch
 from tsdb.exec.device_group import device_groups
 from tsdb.exec.gather import BY_ADDRESS, gather
+from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, Ranges
 from tsdb.exec.rows import ROW_ID_BITS, MergedRows, RowSet, device_values
 from tsdb.exec.run_part import part
@@ -33,6 +34,7 @@ Int32Array = NDArray[np.int32]
 #: Rows of all runs together that a round reads at first, where values must be filtered; at least so many of each run.
 _ROUND_ROWS = 262_144
 _PIECE_MIN, _PIECE_MAX = 16, 1_024
+_NO_MASK = np.empty(0, np.bool_)
 #: With every round a run's next piece is so many times larger.
 _GROWTH = 4
 
@@ -79,6 +81,7 @@ class _Best:
     rank: Int32Array
     threshold: IntArray
     found: list[_Found] = field(default_factory=list)
+    settled: _Found | None = None
 
     def add(self, found: _Found) -> None:
         """Take rows in."""
@@ -87,8 +90,8 @@ class _Best:
 
     def settle(self) -> _Found | None:
         """Drop what is not among the best, tighten the thresholds; the rows that are left, group by group, best first."""
-        if not self.found:
-            return None
+        if not self.found or (len(self.found) == 1 and self.found[0] is self.settled):
+            return self.settled
         rows = self.found[0]
         if len(self.found) > 1:
             rows = _Found._make(np.concatenate(columns) for columns in zip(*self.found, strict=True))
@@ -106,7 +109,7 @@ class _Best:
         worst = (np.cumsum(size) - 1)[full]
         at = group[worst]
         self.threshold[at] = np.minimum(self.threshold[at], rows.key[worst])
-        self.found = [rows]
+        self.found, self.settled = [rows], rows
         return rows
 
 
@@ -120,6 +123,7 @@ class _LastRowScan:
         groups = device_groups(self.table.devices, node.keys)
         self.group = groups.number
         self.best = _Best(node.limit, self.group, self.table.devices.rank, np.full(groups.size, INT64_MAX))
+        self._limits = np.array([selection.time_low, selection.time_high, self.newest], np.int64)
         #: A run's better ``limit`` stored rows are all that can matter of it, as far as they surely are rows.
         self.capped = not selection.filters_rows and self.table.table.options.mode == "table"
         self._merged: dict[int, MergedRows] = {}
@@ -139,62 +143,57 @@ class _LastRowScan:
 
     # ------------------------------------------------------------------------------------------------ runs
 
-    def _keys(self, lane: Lane, runs: IntArray | slice) -> IntArray:
-        """The key of each run's best row within the time bounds, or better."""
-        if self.newest:
-            return ~np.minimum(lane.max_time[runs], self.selection.time_high)
-        return np.maximum(lane.min_time[runs], self.selection.time_low)
-
     def _witness(self, lane: Lane) -> None:
         """Tighten thresholds by rows that the time index proves to exist."""
-        if not lane.certain:
-            return
-        runs, partial = self.selection.wanted_runs(lane)
-        low, high = lane.min_time[runs], lane.max_time[runs]
-        if self.limit == 1:
-            sure = (high <= self.selection.time_high) if self.newest else (low >= self.selection.time_low)
-            keys = self._keys(lane, runs)
+        if self.limit == 1 and lane.certain:
+            run_kernels.prove(*self._described(lane), self._limits, self.best.threshold)
         elif isinstance(lane, FileLane):  # a merged run's versions may be fewer rows
+            runs, partial = self.selection.wanted_runs(lane)
             held = lane.bounds(runs)
-            sure = ((held.stops - held.starts)[:, 0] >= self.limit) & ~partial
-            keys = ~low if self.newest else high
-        else:
-            return
-        group = self.group[lane.device[runs]]
-        if not sure.all():
-            group, keys = group[sure], keys[sure]
-        np.minimum.at(self.best.threshold, group, keys)
+            runs = runs[((held.stops - held.starts)[:, 0] >= self.limit) & ~partial]
+            keys = ~lane.min_time[runs] if self.newest else lane.max_time[runs]
+            np.minimum.at(self.best.threshold, self.group[lane.device[runs]], keys)
+
+    def _described(self, lane: Lane) -> tuple[Any, ...]:
+        """What kernels ask about the runs of a lane."""
+        skip = _NO_MASK if lane.merged is None else lane.merged
+        return lane.min_time, lane.max_time, lane.device, skip, self.selection.device_mask, self.group
 
     def _wanted(self, lane: Lane) -> Iterator[_Pending]:
         """The lane's runs that may matter, some at a time where they span files."""
-        runs, partial = self.selection.wanted_runs(lane)
-        keys, groups = self._keys(lane, runs), self.group[lane.device[runs]]
-        keep = keys <= self.best.threshold[groups]
-        if not keep.all():
-            runs, partial, keys, groups = runs[keep], partial[keep], keys[keep], groups[keep]
-        step = len(runs) if isinstance(lane, FileLane) else MERGED_RUNS_MAX
-        for at in range(0, len(runs), max(step, 1)):
-            some = slice(at, at + step)
-            self.selection.count_runs(len(runs[some]))
-            yield self._begun(lane, runs[some], partial[some], keys[some], groups[some])
+        room = len(lane.min_time)
+        runs, keys, partial = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
+        count = run_kernels.contend(
+            *self._described(lane), self._limits, self.best.threshold, runs, partial.view(np.uint8), keys
+        )  # fmt: skip
+        step = count if isinstance(lane, FileLane) else MERGED_RUNS_MAX
+        for at in range(0, count, max(step, 1)):
+            some = slice(at, min(at + step, count))
+            self.selection.count_runs(some.stop - some.start)
+            yield self._begun(lane, runs[some], partial[some], keys[some])
 
-    def _begun(self, lane: Lane, runs: IntArray, partial: BoolArray, keys: IntArray, groups: Int32Array) -> _Pending:
+    def _begun(self, lane: Lane, runs: IntArray, partial: BoolArray, keys: IntArray) -> _Pending:
         """Newly wanted runs; those whose best rows are known already are not read."""
-        held = lane.bounds(runs)
         if isinstance(lane, FileLane) and self.capped and self.limit == 1:
-            known = (
-                lane.max_time[runs] <= self.selection.time_high if self.newest else lane.min_time[runs] >= self.selection.time_low
-            )
-            rows = (held.stops[known, 0] - 1) if self.newest else held.starts[known, 0]
-            self.selection.stats.add_rows(len(rows))
-            self._add(lane.device[runs[known]], keys[known], rows | np.int64(lane.files[0] << ROW_ID_BITS), BY_ADDRESS)
-            left = _Pending(lane, held, keys, groups, 1).select(~known)
-            held, keys, groups, partial = left.held, left.keys, left.groups, partial[~known]
+            known = ~partial
+            if partial.any():  # the bounds may cut the other end alone
+                low, high = self.selection.time_low, self.selection.time_high
+                known |= (lane.max_time[runs] <= high) if self.newest else (lane.min_time[runs] >= low)
+            self._take_known(lane, *((runs, keys) if known.all() else (runs[known], keys[known])))
+            runs, partial, keys = runs[~known], partial[~known], keys[~known]
+        held, groups = lane.bounds(runs), self.group[lane.device[runs]]
         held = self.selection.cut_ranges(held, partial, self.selection.time_low, self.selection.time_high)
         piece = self.limit
         if not (self.capped and lane.certain):
             piece = max(piece, min(max(_ROUND_ROWS // max(len(keys), 1), _PIECE_MIN), _PIECE_MAX))
         return _Pending(lane, held, keys, groups, piece)
+
+    def _take_known(self, lane: FileLane, runs: IntArray, keys: IntArray) -> None:
+        """Take in the best rows of runs, which are known without reading."""
+        row_start = self.selection.sources[lane.files[0]].file.row_start
+        rows = row_start[runs + 1] - 1 if self.newest else row_start[runs]
+        self.selection.stats.add_rows(len(rows))
+        self._add(lane.device[runs], keys, rows | np.int64(lane.files[0] << ROW_ID_BITS), BY_ADDRESS)
 
     def _hopeful(self, step: _Pending) -> _Pending | None:
         """Those of the runs that the thresholds of by now do not exclude."""

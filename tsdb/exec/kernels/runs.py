@@ -159,6 +159,48 @@ def within(min_time, max_time, device, skip, device_mask, low, high, out, partia
     return count
 
 
+@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i32[in], i64[in], i64[out]) -> void", small=True)
+def prove(min_time, max_time, device, skip, device_mask, group, limits, threshold):  # type: ignore[no-untyped-def]
+    """Lower each group's ``threshold`` to the key of a row that exists: the best of a run, where that is within the time bounds.
+
+    ``limits`` = [time low, time high, newest]; keys are times, or their complements where the newest are wanted. ``group`` is by
+    table-wide device; ``skip`` and ``device_mask`` as in ``pull``.
+    """
+    low, high, newest = limits[0], limits[1], limits[2]
+    for i in range(min_time.shape[0]):
+        time = max_time[i] if newest != 0 else min_time[i]
+        if time < low or time > high or (skip.shape[0] > 0 and skip[i]):
+            continue
+        if device_mask.shape[0] > 0 and not device_mask[device[i]]:
+            continue
+        key = ~time if newest != 0 else time
+        if key < threshold[group[device[i]]]:
+            threshold[group[device[i]]] = key
+
+
+@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i32[in], i64[in], i64[in], i64[out], u8[out], i64[out]) -> i64", small=True)
+def contend(min_time, max_time, device, skip, device_mask, group, limits, threshold, out, partial, keys):  # type: ignore[no-untyped-def]
+    """As ``within``, those runs whose best row may reach their group's threshold; ``keys`` are of these rows, or better.
+
+    Arguments as those of ``prove``.
+    """
+    low, high, newest = limits[0], limits[1], limits[2]
+    count = 0
+    for i in range(min_time.shape[0]):
+        if max_time[i] < low or min_time[i] > high or (skip.shape[0] > 0 and skip[i]):
+            continue
+        if device_mask.shape[0] > 0 and not device_mask[device[i]]:
+            continue
+        key = ~min(max_time[i], high) if newest != 0 else max(min_time[i], low)
+        if key > threshold[group[device[i]]]:
+            continue
+        out[count] = i
+        partial[count] = 1 if (min_time[i] < low or max_time[i] > high) else 0
+        keys[count] = key
+        count += 1
+    return count
+
+
 @kernel("(i32[in], i64[in], i64[in], b1[out]) -> i64", small=True)
 def overlapping(device, min_time, max_time, dirty):  # type: ignore[no-untyped-def]
     """Mark the runs (sorted by device, then min time) that share an instant with another run of their device. Returns how many."""
