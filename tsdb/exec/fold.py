@@ -79,4 +79,13 @@ def _constant(connection: Any, text: str, value: Any, kind: str) -> Constant | N
         return Constant(K.DECIMAL, value) if len(value.as_tuple().digits) <= 18 else None
     if kind == "VARCHAR":
         return Constant(K.VARCHAR, value)
+    if kind == "INTERVAL":
+        return _interval(connection, text)
     return Constant(K.BOOLEAN, bool(value)) if kind == "BOOLEAN" else None
+
+
+def _interval(connection: Any, text: str) -> Constant:
+    """Months, days and microseconds; Python's timedelta would make one number of them."""
+    parts = "12 * year(v) + month(v), day(v), 3600000000 * hour(v) + 60000000 * minute(v) + microsecond(v)"
+    [(months, days, micros)] = connection.execute(f"SELECT {parts} FROM (SELECT {text} AS v)").fetchall()
+    return Constant(K.INTERVAL, (int(months), int(days), int(micros)))

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import SortKey
+from tsdb.plan.predicate import Predicate
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.constant import ConstantKind
 from tsdb.sql.environment import Environment
@@ -38,6 +39,16 @@ def refer(node: exp.Table, tables: Mapping[str, Table]) -> TableReference | None
     """The catalog's table that a plain table node names; ``tables`` is keyed in lower case."""
     table = None if is_local(node) else tables.get(node.name.lower())
     return None if table is None else TableReference(table, node.alias or node.name, node)
+
+
+def column_of(node: exp.Column, reference: TableReference) -> Column | None:
+    """The table's column that a reference names."""
+    qualifier = node.args.get("table")
+    if not isinstance(node.this, exp.Identifier) or not only(node, "this", "table"):
+        return None
+    if qualifier is not None and qualifier.name.lower() != reference.alias.lower():
+        return None
+    return reference.column(node.this.name)
 
 
 def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: Environment) -> NativeSelect | None:
@@ -85,27 +96,17 @@ class _Binder:
 
     def bind(self) -> NativeSelect | None:
         made = NativeSelect(self.reference)
-        where = self.select.args.get("where")
-        binder = ConditionBinder(self.resolve, self.environment)
-        for part in conjuncts(where.this if where is not None else None):
-            predicate = binder.bind(part)
-            if predicate is None:
-                made.complete = False
-            else:
-                made.predicates.append(predicate)
+        made.predicates, made.complete = bind_where(self.select, self.reference, self.environment)
         made.outputs = self._outputs()
         made.keys = self._keys(made.outputs)
-        self._counts(made)
+        counts = bind_counts(self.select, self.environment)
+        made.countable = counts is not None
+        made.limit, made.offset = counts or (None, 0)
         return made
 
     def resolve(self, node: exp.Column) -> Column | None:
         """The table's column that a reference names."""
-        qualifier = node.args.get("table")
-        if not isinstance(node.this, exp.Identifier) or not only(node, "this", "table"):
-            return None
-        if qualifier is not None and qualifier.name.lower() != self.reference.alias.lower():
-            return None
-        return self.reference.column(node.this.name)
+        return column_of(node, self.reference)
 
     def _outputs(self) -> list[tuple[str, str]] | None:
         """(shown name, column) of each item of the select list, or None where one computes something."""
@@ -174,35 +175,53 @@ class _Binder:
                 return self.resolve(aliased) if isinstance(aliased, exp.Column) else None
         return self.resolve(node)
 
-    def _counts(self, made: NativeSelect) -> None:
-        """LIMIT, FETCH and OFFSET."""
-        limit, offset = self.select.args.get("limit"), self.select.args.get("offset")
-        counts: list[int | None] = [None, None]
-        if limit is not None:
-            if isinstance(limit, exp.Fetch):
-                node = limit.args.get("count")
-                plain = only(limit, "direction", "count", "limit_options") and str(limit.args.get("direction")).upper() in (
-                    "FIRST",
-                    "NEXT",
-                )
-            else:
-                node, plain = limit.expression, only(limit, "expression", "limit_options")
-            options = limit.args.get("limit_options")
-            plain = plain and (options is None or only(options, "rows"))
-            plain = plain and node is not None and self._count(node, counts, 0)
-            made.countable = plain
-        if offset is not None:
-            made.countable = made.countable and only(offset, "this", "expression") and self._count(offset.expression, counts, 1)
-        made.limit, made.offset = counts[0], counts[1] or 0
 
-    def _count(self, node: exp.Expr, counts: list[int | None], place: int) -> bool:
-        """Fold a row count; NULL and ALL are no limit."""
-        if isinstance(node, exp.Var) and str(node.this).upper() == "ALL":
-            return True
-        constant = fold(node, self.environment)
-        if constant is not None and constant.kind is ConstantKind.NULL:
-            return True
-        if constant is None or constant.kind is not ConstantKind.INTEGER or not 0 <= constant.value <= COUNT_MAX:
-            return False
-        counts[place] = int(constant.value)
-        return True
+def bind_where(select: exp.Select, reference: TableReference, environment: Environment) -> tuple[list[Predicate], bool]:
+    """The conjuncts of WHERE that are native, and whether these are all."""
+    where = select.args.get("where")
+    binder = ConditionBinder(lambda node: column_of(node, reference), environment)
+    bound = [binder.bind(part) for part in conjuncts(where.this if where is not None else None)]
+    return [predicate for predicate in bound if predicate is not None], None not in bound
+
+
+def bind_counts(select: exp.Select, environment: Environment) -> tuple[int | None, int] | None:
+    """LIMIT (or FETCH) and OFFSET; None where they are DuckDB's."""
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    nodes: list[exp.Expr | None] = [None, None]
+    if isinstance(limit, exp.Fetch):
+        nodes[0] = limit.args.get("count")
+        first = str(limit.args.get("direction")).upper() in ("FIRST", "NEXT")
+        if not only(limit, "direction", "count", "limit_options") or not first or nodes[0] is None:
+            return None
+    elif limit is not None:
+        nodes[0] = limit.expression
+        if not only(limit, "expression", "limit_options"):
+            return None
+    options = None if limit is None else limit.args.get("limit_options")
+    if options is not None and not only(options, "rows"):
+        return None
+    if offset is not None:
+        nodes[1] = offset.expression
+        if not only(offset, "this", "expression"):
+            return None
+    try:
+        limit_rows, offset_rows = (None if node is None else _count(node, environment) for node in nodes)
+    except _NoCount:
+        return None
+    return limit_rows, offset_rows or 0
+
+
+class _NoCount(Exception):
+    """A row count that is not a plain number."""
+
+
+def _count(node: exp.Expr, environment: Environment) -> int | None:
+    """Fold a row count; NULL and ALL are no limit."""
+    if isinstance(node, exp.Var) and str(node.this).upper() == "ALL":
+        return None
+    constant = fold(node, environment)
+    if constant is not None and constant.kind is ConstantKind.NULL:
+        return None
+    if constant is None or constant.kind is not ConstantKind.INTEGER or not 0 <= constant.value <= COUNT_MAX:
+        raise _NoCount
+    return int(constant.value)
