@@ -10,11 +10,8 @@ import pytest
 from support.sql_text import random_rows
 from support.twin import Twin
 
-QUERIES = [
-    line
-    for line in (Path(__file__).parent / "duck_query.sql").read_text(encoding="utf-8").splitlines()
-    if not line.startswith("--")
-]
+_LINES = (Path(__file__).parent / "duck_query.sql").read_text(encoding="utf-8").splitlines()
+QUERIES = [line for line in _LINES if not line.startswith("--")]
 
 
 @pytest.fixture(scope="module", params=[8192, 4])

@@ -22,7 +22,7 @@ import pyarrow.dataset as pads
 from tsdb.exec.arrow import Converter, arrow_schema, vectors_of
 from tsdb.exec.batch import Batch
 from tsdb.exec.executor import execute
-from tsdb.plan.node import DuckQuery, Plan, Project, TableScan, children
+from tsdb.plan.node import DuckQuery, Frame, Plan, Project, TableScan, children
 from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.schema import output_schema
 from tsdb.quoting import quoted_name
@@ -192,7 +192,7 @@ class DuckRun:
         """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
         connection = cursor(self.context.settings)
         for name, child in self.plan.inputs:
-            connection.register(name, _Input(child, self))
+            connection.register(name, child.value if isinstance(child, Frame) else _Input(child, self))
         return connection
 
     def _relate(self, connection: Any) -> Any:
@@ -331,7 +331,7 @@ def _interruptible(act: Callable[[], Any], connection: Any) -> Any:
 def _scanned(plan: Plan) -> str:
     """The table that an input reads."""
     scan = _scan_of(plan)
-    return scan.table if isinstance(scan, TableScan) else "input"
+    return scan.table if isinstance(scan, TableScan) else scan.name if isinstance(scan, Frame) else "input"
 
 
 def translate(error: Exception, tables: Mapping[str, str]) -> Error:
@@ -340,7 +340,7 @@ def translate(error: Exception, tables: Mapping[str, str]) -> Error:
     message = lines[0] if lines else type(error).__name__
     for name in sorted(tables, key=len, reverse=True):
         message = message.replace(name, tables[name])
-    missing = ('Referenced column "', 'Referenced table "', "does not have a column named")
+    missing = ("No files found", 'Referenced column "', 'Referenced table "', "does not have a column named")
     if isinstance(error, duckdb.CatalogException) or any(words in message for words in missing):
         more = next((line.strip() for line in lines[1:] if line.startswith(("Candidate bindings", "Did you mean"))), "")
         return NotFound(message + (f" {more}" if more else ""))

@@ -14,6 +14,7 @@ from tsdb.plan.node import (
     Aggregate,
     DuckQuery,
     Filter,
+    Frame,
     LastRow,
     Limit,
     Plan,
@@ -117,6 +118,8 @@ def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
         case DuckQuery(sql=sql, parameters=parameters):
             made = {"sql": " ".join(sql.split())}
             return {**made, "parameters": [repr(value) for value in parameters]} if parameters else made
+        case Frame(name=name, value=value):
+            return {"variable": name, "type": f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"}
         case Rows(names=names, rows=rows):
             return {"columns": list(names), "rows": len(rows)}
 

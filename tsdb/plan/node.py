@@ -114,6 +114,14 @@ class DuckQuery:
     parameters: tuple[object, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """The user's own data under the name that a query gives it: pandas, polars, Arrow, whatever DuckDB reads. Input of DuckQueries."""
+
+    name: str
+    value: object
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Literal rows, for SHOW and DESCRIBE: no table is read."""
@@ -123,7 +131,7 @@ class Rows:
     rows: tuple[tuple[object, ...], ...] = field(default=())
 
 
-Plan: TypeAlias = TableScan | TopK | Sort | Limit | Filter | Aggregate | LastRow | Project | DuckQuery | Rows
+Plan: TypeAlias = TableScan | TopK | Sort | Limit | Filter | Aggregate | LastRow | Project | DuckQuery | Frame | Rows
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
@@ -135,5 +143,5 @@ def children(plan: Plan) -> tuple[Plan, ...]:
             return (child,)
         case DuckQuery(inputs=inputs):
             return tuple(child for _, child in inputs)
-        case TableScan() | Rows():
+        case TableScan() | Frame() | Rows():
             return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tsdb.plan.grouping import ColumnKey
-from tsdb.plan.node import Aggregate, DuckQuery, Filter, LastRow, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+from tsdb.plan.node import Aggregate, DuckQuery, Filter, Frame, LastRow, Limit, Plan, Project, Rows, Sort, TableScan, TopK
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
 from tsdb_format.types import ColumnType, Kind
 
@@ -34,8 +34,8 @@ def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]
             return [*grouped, *((call.name, call.type) for call in calls)]
         case Rows(names=names, types=types):
             return list(zip(names, types, strict=True))
-        case DuckQuery():
-            raise TypeError("a DuckQuery's columns are known only when DuckDB has bound it")
+        case DuckQuery() | Frame():
+            raise TypeError(f"a {type(plan).__name__}'s columns are known only when DuckDB has bound it")
 
 
 def duckdb_name(kind: ColumnType) -> str:

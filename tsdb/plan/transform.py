@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tsdb.plan.node import Aggregate, DuckQuery, Filter, LastRow, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+from tsdb.plan.node import Aggregate, DuckQuery, Filter, Frame, LastRow, Limit, Plan, Project, Rows, Sort, TableScan, TopK
 
 
 def transform(plan: Plan, visit: Callable[[Plan], Plan]) -> Plan:
@@ -21,5 +21,5 @@ def transform(plan: Plan, visit: Callable[[Plan], Plan]) -> Plan:
             children = tuple((name, transform(child, visit)) for name, child in inputs)
             same = all(new is old for (_, new), (_, old) in zip(children, inputs, strict=True))
             return visit(plan if same else replace(plan, inputs=children))
-        case TableScan() | Rows():
+        case TableScan() | Frame() | Rows():
             return visit(plan)

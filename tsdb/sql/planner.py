@@ -22,7 +22,7 @@ class BoundQuery:
     """A bound query: the plan as bound, the plan to run, and what the binding rests on.
 
     ``columns`` are the shown names of a native plan, whose batches hold them in order; None where DuckDB names them. ``volatile``
-    says that the plan holds the moment of its binding and must not be kept.
+    says that the plan holds the moment of its binding, or the caller's data, and must not be kept.
     """
 
     naive: Plan
@@ -47,4 +47,4 @@ class Planner:
             self._binder = TreeBinder(self.query)
         environment = Environment(values, now_ns)
         naive, shown = self._binder.bind(tables, settings, environment)
-        return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now)
+        return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now or environment.used_frames)

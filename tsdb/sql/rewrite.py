@@ -20,23 +20,18 @@ from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
 from tsdb.sql.moment_text import now_splices
 from tsdb.sql.native import NativeSelect
+from tsdb.sql.outside import INPUT_PREFIX, frames_maybe_named, frames_named_by
 from tsdb.sql.scope import pushed_predicates
 from tsdb.sql.select import bind_select, plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
 from tsdb.sql.tree import is_local, span
-from tsdb.suggestion import hint
-from tsdb_format.errors import NotFound
 from tsdb_format.schema import SEQUENCE_NAME
 
 Splice = tuple[int, int, str]
 ScalarCheck = Callable[[Sequence[Token], exp.Select], bool]
-#: Inputs are named so in DuckDB's text; users' names cannot collide with them by accident.
-INPUT_PREFIX = "__tsdb_"
 #: A table's name after one of these is a whole statement, and takes no alias; PIVOT t, too, and a sample or a PIVOT behind it.
 _NO_ALIAS_AFTER = frozenset({"TABLE", "SUMMARIZE", "DESCRIBE", "DESC", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"})
-#: Tables that DuckDB has by itself.
-_BUILT_IN = ("duckdb_", "pg_", "sqlite_", "pragma_", "information_schema")
 
 
 class _Disagreement(Exception):
@@ -47,17 +42,19 @@ def rewrite(
     query: Query, tree: exp.Query | None, tables: Mapping[str, Table], environment: Environment, *, native: bool
 ) -> DuckQuery:
     """The DuckQuery of a whole statement. ``native`` allows predicates in scans and native subqueries."""
+    frames = frames_maybe_named(query.tokens, tables) if tree is None else frames_named_by(tree, tables, query.text)
+    environment.used_frames = bool(frames)
+    outside: list[tuple[str, Plan]] = [(frame.name, frame) for frame in frames]
     if tree is not None:
-        _refuse_unknown_tables(tree, tables)
         try:
-            return _Rewriter(query, tree, tables, environment, native).run()
+            return _Rewriter(query, tree, tables, environment, native).run(outside)
         except _Disagreement:
             pass
     named = dict.fromkeys(token.text.lower() for token in query.tokens if token.is_name and token.text.lower() in tables)
     if _names_by_value(query.tokens):
         named = dict.fromkeys(tables)
     sequence = any(token.is_name and token.text.lower() == SEQUENCE_NAME for token in query.tokens)
-    return assemble(query, [], tuple(_by_own_name((tables[name] for name in named), sequence)), environment)
+    return assemble(query, [], (*_by_own_name((tables[name] for name in named), sequence), *outside), environment)
 
 
 def _by_own_name(tables: Iterable[Table], sequence: bool) -> list[tuple[str, Plan]]:
@@ -135,7 +132,7 @@ class _Rewriter:
         self.names = None if _reads_all(tree, query.tokens) else names
         self.sequence = SEQUENCE_NAME in names
 
-    def run(self) -> DuckQuery:
+    def run(self, outside: Sequence[tuple[str, Plan]]) -> DuckQuery:
         replaced = self._replace_native_subqueries() if self.native else set()
         pushed: dict[int, list[Predicate]] = {}
         for select in self.tree.find_all(exp.Select):
@@ -149,7 +146,7 @@ class _Rewriter:
         if _names_by_value(self.query.tokens):
             taken = {name for name, _ in self.inputs}
             self.inputs += [named for named in _by_own_name(self.tables.values(), self.sequence) if named[0] not in taken]
-        return assemble(self.query, self.splices, tuple(self.inputs), self.environment)
+        return assemble(self.query, self.splices, (*self.inputs, *outside), self.environment)
 
     def _input(self, plan: Plan) -> str:
         name = f"{INPUT_PREFIX}{len(self.inputs)}"
@@ -313,16 +310,3 @@ def _reads_all(tree: exp.Query, tokens: Sequence[Token]) -> bool:
     if any(isinstance(c.this, exp.Identifier) and c.name.lower() in sources for c in tree.find_all(exp.Column)):
         return True
     return any(token.is_symbol("#") or token.upper in ("COLUMNS", "UNPIVOT", "PIVOT", "SUMMARIZE", "DESCRIBE") for token in tokens)
-
-
-def _refuse_unknown_tables(tree: exp.Query, tables: Mapping[str, Table]) -> None:
-    """Name a table that neither the catalog nor DuckDB can have."""
-    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    for node in tree.find_all(exp.Table):
-        name = node.name
-        if plain_table(node) is None or node.args.get("db") is not None or name.lower() in local or name.lower() in tables:
-            continue
-        if name.lower().startswith(_BUILT_IN) or not name.replace("_", "").replace("-", "").isalnum():
-            continue
-        known = [table.name for table in tables.values() if not table.name.startswith(INPUT_PREFIX)]
-        raise NotFound(f"no table {name!r}; {hint(name, known, 'the database has no tables')}")
