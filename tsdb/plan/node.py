@@ -116,7 +116,7 @@ class DuckQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The user's own data under the name that a query gives it: pandas, polars, Arrow, whatever DuckDB reads. Input of DuckQueries."""
+    """The user's own data under the name that a query gives it: pandas, polars, Arrow, whatever DuckDB reads."""
 
     name: str
     value: object

@@ -32,8 +32,8 @@ from tsdb.exec.selection import INT64_MAX, INT64_MIN
 from tsdb.plan.node import Plan, Project, TableScan
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
-from tsdb.sql.planner import BoundQuery, Planner
 from tsdb.sql.outside import INPUT_PREFIX
+from tsdb.sql.planner import BoundQuery, Planner
 from tsdb.sql.statement import Conditional, Delete, DeleteDevices, Query, ShowDevices, Update
 from tsdb.sql.token import SYMBOL, Token, tokenize
 from tsdb.storage.arrange import SortedRows
