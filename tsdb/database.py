@@ -52,10 +52,15 @@ class Database:
         A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing.
         """
         from tsdb.ingest.arrow import columns_of
-        from tsdb.ingest.few_rows import batch_of
+        from tsdb.ingest.few_rows import batch_of, row_of
 
         store = self._writable()
         schema = store.table(table).schema
+        if type(data) is list and len(data) == 1:
+            row = row_of(data[0], schema)
+            report = None if row is None else store.write_row(table, row)
+            if report is not None:
+                return report
         few = batch_of(data, schema) if type(data) is list else None
         return store.write_pieces(table, few or columns_of(data, schema))
 

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from tsdb.storage.batch import RowBatch
+from tsdb.storage.one_row import Row, RowShape, plain_vector
 from tsdb_format.schema import Column, Schema
-from tsdb_format.types import Kind
-from tsdb_format.vector import Pool, Vector, null_vector
+from tsdb_format.types import Kind, Role
+from tsdb_format.vector import Vector
 
 #: Rows up to which Python's own loops are faster than Arrow's set-up.
 ROWS_MAX = 32
@@ -25,12 +24,63 @@ _INT32 = -(2**31), 2**31 - 1
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_FIRST = np.zeros(1, np.int32)
 
 #: The physical value of a Python value, or None where it is no plain value of the column's kind.
 _Take = Callable[[Any], Any]
 _TAKES: WeakKeyDictionary[Schema, dict[str, tuple[Column | None, _Take | None]]] = WeakKeyDictionary()
 _UNKNOWN: tuple[None, None] = None, None
+#: Types of values that are physical ones already, by kind.
+_PLAIN = {Kind.BOOLEAN: bool, Kind.INT32: int, Kind.INT64: int, Kind.DOUBLE: float}
+#: What rows with the same names and types of values have in common, and what is to be taken where; None where they are not plain.
+_Plan = tuple[RowShape, tuple[tuple[int, _Take], ...]] | None
+_PLANS: WeakKeyDictionary[Schema, dict[tuple[tuple[Any, ...], tuple[type, ...]], _Plan]] = WeakKeyDictionary()
+_PLANS_MAX = 1_024
+
+
+def row_of(data: Any, schema: Schema) -> Row | None:
+    """The row that a dict is, by exact column names; None where it sets attributes or anything is out of the ordinary."""
+    if type(data) is not dict:
+        return None
+    plans = _PLANS.get(schema)
+    if plans is None:
+        plans = _PLANS[schema] = {}
+    given = list(data.values())
+    key = tuple(data), tuple(map(type, given))
+    try:
+        plan = plans[key]
+    except KeyError:
+        if len(plans) >= _PLANS_MAX:
+            plans.clear()
+        plan = plans[key] = _plan(schema, *key)
+    if plan is None:
+        return None
+    shape, takes = plan
+    for place, take in takes:
+        given[place] = taken = take(given[place])
+        if taken is None:
+            return None
+    return shape.row(given)
+
+
+def _plan(schema: Schema, names: tuple[Any, ...], types: tuple[type, ...]) -> _Plan:
+    columns: list[Column] = []
+    nulls = set()
+    takes: list[tuple[int, _Take]] = []
+    for place, (name, given) in enumerate(zip(names, types, strict=True)):
+        column = schema.by_name.get(name)
+        take = None if column is None else _take_of(column)
+        if column is None or take is None or column.role not in (Role.TIME, Role.TAG, Role.FIELD):
+            return None
+        columns.append(column)
+        if given is type(None):
+            nulls.add(column.name)
+        elif column.type.kind not in _PLAIN:
+            takes.append((place, take))
+        elif given is not _PLAIN[column.type.kind]:
+            return None
+    if schema.time not in columns or schema.time.name in nulls:
+        return None
+    return RowShape(schema, columns, frozenset(nulls)), tuple(takes)
 
 
 def batch_of(rows: Sequence[Any], schema: Schema) -> RowBatch | None:
@@ -66,33 +116,16 @@ def batch_of(rows: Sequence[Any], schema: Schema) -> RowBatch | None:
 
 
 def _vector(column: Column, take: _Take, values: list[Any]) -> Vector | None:
-    kind = column.type
     found: list[Any] = []
-    nulls = False
     for value in values:
         if value is None:
-            nulls = True
             found.append(None)
         else:
             taken = take(value)
             if taken is None:
                 return None
             found.append(taken)
-    if not nulls:
-        return Vector(kind, np.array(found, kind.physical)) if not kind.is_pooled else _texts(column, found, None)
-    if found.count(None) == len(found):
-        return null_vector(kind, len(found))
-    validity = np.array([value is not None for value in found], np.bool_)
-    if kind.is_pooled:
-        return _texts(column, [b"" if value is None else value for value in found], validity)
-    return Vector(kind, np.array([0 if value is None else value for value in found], kind.physical), validity)
-
-
-def _texts(column: Column, texts: list[bytes], validity: Any) -> Vector:
-    if len(texts) == 1:
-        pool = Pool(np.array([0, len(texts[0])], np.int64), np.frombuffer(bytearray(texts[0]), np.uint8))
-        return Vector(column.type, _FIRST, validity, pool)
-    return Vector(column.type, np.arange(len(texts), dtype=np.int32), validity, Pool.of(texts))
+    return plain_vector(column.type, found)
 
 
 def _take_of(column: Column) -> _Take | None:

@@ -40,6 +40,17 @@ class LastTimes:
         """Take rows in that are stored from now on."""
         self._raise(rows.numbers, rows.columns[time].values[rows.row_start[1:] - 1])
 
+    def note_row(self, number: int, time: int) -> None:
+        """As ``note``, for one row."""
+        if time > self.of(number):
+            if number >= len(self._last):
+                self._grow(np.array([number], np.int32))
+            self._last[number] = time
+
+    def of(self, number: int) -> int:
+        """The last time of a device."""
+        return self._last.item(number) if number < len(self._last) else _INT64_MIN
+
     def reached(self, rows: SortedRows, time: str) -> BoolArray:
         """Which of the rows' devices have a first time that is not beyond what is stored."""
         self._grow(rows.numbers)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tsdb.storage.log_group import EVERYTHING, Group
-from tsdb.storage.log_record import Change, encode
+from tsdb.storage.log_record import Recorded
 from tsdb.storage.log_segment import END, frame, head_bytes, list_segments, segment_name
 from tsdb.storage.log_settle import remove_pending, settle_segment
 from tsdb_format.disk import DISK, OutputFile, Storage
@@ -119,18 +119,18 @@ class Log:
                 self._break(error)
                 raise
 
-    def append(self, sequence: int, change: Change) -> int:
+    def append(self, sequence: int, change: Recorded) -> int:
         """Write a commit, with a number above all before it, to the operating system; returns the position to sync to.
 
-        Raises Error where that fails, then and from then on; InvalidInput and ValueError as ``encode`` does, and then the log is as
-        it was.
+        Raises Error where that fails, then and from then on; InvalidInput and ValueError as ``change.record`` does, and then the
+        log is as it was.
         """
         with self._lock:
             self._check()
             if sequence <= self._last:
                 raise ValueError(f"commit {sequence} comes after {self._last}")
             synced = max(0, self.durable - self._base) if self._file is not None else 0
-            record = encode(sequence, change, synced)
+            record = change.record(sequence, synced)
             try:
                 if self._file is None:
                     self._start(sequence)

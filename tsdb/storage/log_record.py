@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,10 @@ from tsdb_format.errors import Corruption
 from tsdb_format.types import STORED_KINDS, ColumnType, Kind
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
 
-_HEAD = struct.Struct("<8I")
-_COLUMN = struct.Struct("<IBBHII")
-_HAS_NULLS = 4
+#: The head of a payload, the entry of a column, and what its ``part`` says where NULLs are marked.
+HEAD = struct.Struct("<8I")
+COLUMN = struct.Struct("<IBBHII")
+HAS_NULLS = 4
 _PADS = [bytes(-size % 8) for size in range(8)]
 #: Device numbers are int32.
 _DEVICES_MAX = 2**31
@@ -81,6 +82,17 @@ class Change:
         """How many rows it writes."""
         return int(self.row_start[-1])
 
+    def record(self, sequence: int, synced: int) -> bytearray:
+        """See ``encode``."""
+        return encode(sequence, self, synced)
+
+
+class Recorded(Protocol):
+    """What the log takes: a ``Change``, or what makes the same bytes."""
+
+    def record(self, sequence: int, synced: int) -> bytearray:
+        """The commit as a record; ``synced`` as ``log_segment`` says. Raises InvalidInput where it is too large for one."""
+
 
 def encode(sequence: int, change: Change, synced: int = 0) -> bytearray:
     """The commit as a record; ``synced`` as ``log_segment`` says. Raises InvalidInput where it is too large for one.
@@ -107,7 +119,7 @@ def encode(sequence: int, change: Change, synced: int = 0) -> bytearray:
         _add(arrays, change.deleted_device, 4 * deletes)
         _add(arrays, change.deleted_low, 8 * deletes)
         _add(arrays, change.deleted_high, 8 * deletes)
-    head = _HEAD.pack(
+    head = HEAD.pack(
         change.table, change.first_device, change.new_devices, len(change.attribute_devices), devices, rows, deletes, len(columns)
     )
     return frame(CHANGE, sequence, synced, (head, *columns, *arrays, *vectors))
@@ -132,15 +144,15 @@ def _add_vector(parts: list[bytes | memoryview], column: int, part: int, vector:
         raise ValueError(f"column {column} is {vector.type}, with or without a pool where it must not be")
     _add(parts, vector.values, count * _ITEM_BYTES[kind] * (width or 1))
     if validity is not None:
-        part |= _HAS_NULLS
+        part |= HAS_NULLS
         _add(parts, validity, count)
     if pool is None:
-        return _COLUMN.pack(column, kind, part, width, 0, 0)
+        return COLUMN.pack(column, kind, part, width, 0, 0)
     offsets = pool.offsets
     start, stop = int(offsets[0]), int(offsets[-1])
     _add(parts, offsets - start if start else offsets, 8 * len(offsets))
     _add(parts, pool.data[start:stop], stop - start)
-    return _COLUMN.pack(column, kind, part, width, len(offsets) - 1, stop - start)
+    return COLUMN.pack(column, kind, part, width, len(offsets) - 1, stop - start)
 
 
 def _only_used(vector: Vector, pool: Pool) -> Vector:
@@ -181,14 +193,14 @@ class _Reader:
 
     def change(self) -> Change:
         """All of it."""
-        if self.size < _HEAD.size:
+        if self.size < HEAD.size:
             raise _MalformedError("it has no head")
-        table, first_device, new_devices, attribute_devices, devices, rows, deletes, columns = _HEAD.unpack_from(self.raw)
-        self.at = _HEAD.size
-        if columns * _COLUMN.size > self.size - self.at:
+        table, first_device, new_devices, attribute_devices, devices, rows, deletes, columns = HEAD.unpack_from(self.raw)
+        self.at = HEAD.size
+        if columns * COLUMN.size > self.size - self.at:
             raise _MalformedError(f"it is too short for {columns} columns")
-        entries = list(_COLUMN.iter_unpack(self.raw[self.at : self.at + columns * _COLUMN.size]))
-        self.at += columns * _COLUMN.size
+        entries = list(COLUMN.iter_unpack(self.raw[self.at : self.at + columns * COLUMN.size]))
+        self.at += columns * COLUMN.size
         attributed = self.devices(attribute_devices, 0)
         numbers = self.devices(devices, 0)
         row_start = self.ascending(devices + 1, rows) if devices else np.zeros(1, np.int64)
@@ -196,10 +208,10 @@ class _Reader:
         values: tuple[dict[int, Vector], dict[int, Vector], dict[int, Vector]] = {}, {}, {}
         counts = new_devices, attribute_devices, rows
         for column, kind, part, width, strings, text in entries:
-            place = part & ~_HAS_NULLS
+            place = part & ~HAS_NULLS
             if place > 2 or column in values[place]:
                 raise _MalformedError(f"column {column} has part {part}, or is there twice")
-            values[place][column] = self.vector(kind, width, counts[place], bool(part & _HAS_NULLS), strings, text)
+            values[place][column] = self.vector(kind, width, counts[place], bool(part & HAS_NULLS), strings, text)
         tags, attributes, fields = values
         if self.at != self.size:
             raise _MalformedError("there are bytes behind its end")

@@ -1,6 +1,7 @@
 """The memtable: a table's rows that no file holds yet, and its devices and deletes as of the last commit.
 
-Rows are kept as immutable sorted runs, one per commit, by the number of the last commit in them. Neighbouring runs are merged in
+Rows are kept as immutable sorted runs, one per commit, by the number of the last commit in them; those of commits of one row are
+collected as they are, and made a run when they are asked for or have become many. Neighbouring runs are merged in
 tiers, by whoever reads or when there are many: a run is merged with the one before it as long as that is not much larger, so that n
 rows make O(log n) runs and each row is moved O(log n) times. Only neighbours are merged: the order of versions stays the order of
 runs. What a snapshot took stays as it is, since runs never change.
@@ -20,7 +21,9 @@ from tsdb.storage.arrange import SortedRows, arrange_whole, stamp
 from tsdb.storage.batch import RowBatch
 from tsdb.storage.existing import LastTimes
 from tsdb.storage.log_record import Change
+from tsdb.storage.manifest import FileEntry
 from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.one_row import Row, plain_vector, run_of
 from tsdb.storage.snapshot import TableFile
 from tsdb.storage.tombstone import Tombstones
 from tsdb_format.errors import Error
@@ -34,6 +37,12 @@ _SMALL_ROWS = 256
 _RUNS_MAX = 256
 #: Bytes that a delete's range takes, with its share of the index.
 _DELETE_BYTES = 64
+#: Rows of commits of one row that are made a run at once.
+_TAIL_ROWS = 1_024
+#: Devices whose numbers are kept by their tags, for commits of one row.
+_NUMBERS_MAX = 16_384
+#: Later than every commit.
+_ALL = 2**63
 #: A last time before every other.
 _NEVER = np.iinfo(np.int64).min
 
@@ -66,6 +75,10 @@ class Memtable:
         #: The last time of all rows that were ever in memory.
         self.last_time = _NEVER
         self._last_times: LastTimes | None = None
+        #: Rows of commits of one row, not in a run yet: later than all that are.
+        self._tail: list[tuple[int, Row]] = []
+        self._visible = 0
+        self._numbers: dict[tuple[object, ...], int] = {}
         self._barrier = 0
         self._lock = threading.Lock()
         self._view: MemoryView | None = None
@@ -94,6 +107,7 @@ class Memtable:
 
     def settle(self, sequence: int) -> None:
         """Commits up to ``sequence`` are visible: nobody asks for an earlier state any more."""
+        self._visible = sequence
         while len(self._devices) > 1 and self._devices[1][0] <= sequence:
             del self._devices[0]
 
@@ -135,8 +149,52 @@ class Memtable:
         if self._last_times is not None:
             self._last_times.note(run.rows, self.table.schema.time.name)
         with self._lock:
+            self._gather_tail(_ALL)
             self._runs[sequence] = run
             self.nbytes += run.nbytes
+
+    def number(self, tags: tuple[object, ...]) -> int | None:
+        """The device with these tags, in the table's order; None where it is none yet."""
+        number = self._numbers.get(tags)
+        if number is None:
+            columns = zip(self.table.schema.tags, tags, strict=True)
+            number = int(self.devices.find({column.name: plain_vector(column.type, [tag]) for column, tag in columns}, 1)[0])
+            if number < 0:
+                return None
+            if len(self._numbers) >= _NUMBERS_MAX:
+                self._numbers.clear()
+            self._numbers[tags] = number
+        return number
+
+    def is_new(self, number: int, time: int, files: Sequence[FileEntry]) -> bool:
+        """Whether a device has surely no row at a time, neither here nor in the table's ``files``."""
+        known = self._last_times
+        if known is not None:
+            return time > known.of(number)
+        return time > self.last_time and all(file.max_time < time for file in files)
+
+    def add_row(self, row: Row, sequence: int) -> None:
+        """Add the one row of commit ``sequence``."""
+        self.last_time = max(self.last_time, row.time)
+        if self._last_times is not None:
+            self._last_times.note_row(row.number, row.time)
+        with self._lock:
+            if len(self._tail) >= _TAIL_ROWS:
+                self._gather_tail(self._visible)
+            self._tail.append((sequence, row))
+            self.nbytes += row.nbytes
+
+    def _gather_tail(self, sequence: int) -> None:
+        """Make runs of the rows that came one by one, up to commit ``sequence``: one of those that are visible. Under the lock."""
+        rows = [(number, row) for number, row in self._tail if number <= sequence]
+        if not rows:
+            return
+        settled = sum(number <= self._visible for number, _ in rows)  # the first ones
+        groups = [rows[:settled]] if settled else []
+        groups += [[each] for each in rows[settled:]]
+        runs = {group[-1][0]: run_of(self.table, group, self.devices) for group in groups}
+        nbytes = self.nbytes + sum(run.nbytes for run in runs.values()) - sum(row.nbytes for _, row in rows)
+        self._runs, self._tail, self.nbytes = {**self._runs, **runs}, self._tail[len(rows) :], nbytes
 
     @property
     def is_untidy(self) -> bool:
@@ -152,6 +210,8 @@ class Memtable:
 
     def delete(self, device: Int32Array, low: IntArray, high: IntArray, sequence: int) -> None:
         """Delete what was written before commit ``sequence``."""
+        with self._lock:
+            self._gather_tail(_ALL)  # no run has rows from before and after
         before = len(self.tombstones)
         self.tombstones = self.tombstones.plus(device, low, high, sequence)
         with self._lock:
@@ -167,9 +227,11 @@ class Memtable:
 
     def alter(self, table: Table) -> None:
         """Go on under another schema; columns keep their ids."""
+        with self._lock:
+            self._gather_tail(_ALL)
         known = [(sequence, devices.under(table.schema)) for sequence, devices in self._devices]
         saved = known[-1][1] if self.saved_devices is self.devices else self.saved_devices.under(table.schema)
-        self.table, self._devices, self.saved_devices = table, known, saved  # in one step, whoever may interrupt
+        self.table, self._devices, self.saved_devices, self._numbers = table, known, saved, {}  # in one step, whoever may interrupt
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -177,7 +239,7 @@ class Memtable:
     def rows(self) -> int:
         """Rows in memory, versions of the same row counted singly."""
         with self._lock:
-            return sum(run.row_count for run in self._runs.values())
+            return sum(run.row_count for run in self._runs.values()) + len(self._tail)
 
     def view(self, sequence: int) -> MemoryView:
         """Everything up to commit ``sequence``."""
@@ -185,6 +247,7 @@ class Memtable:
         devices = next((devices for number, devices in reversed(known) if number <= sequence), known[0][1])
         tombstones = self.tombstones
         with self._lock:
+            self._gather_tail(sequence)
             runs = tuple(run for key, run in self._runs.items() if key <= sequence)
         if len(tombstones) and int(tombstones.sequence[-1]) > sequence:  # they ascend
             return MemoryView(runs, devices, tombstones.select(tombstones.sequence <= sequence))
@@ -248,8 +311,9 @@ class Memtable:
         with self._lock:
             runs = {key: run for key, run in self._runs.items() if key > boundary}
             deleted = int(np.count_nonzero(self.tombstones.sequence > boundary)) * _DELETE_BYTES
-            nbytes = sum(run.nbytes for run in runs.values()) + deleted
-            self._runs, self.nbytes, self._deleted_bytes = runs, nbytes, deleted
+            tail = [(number, row) for number, row in self._tail if number > boundary]
+            nbytes = sum(run.nbytes for run in runs.values()) + sum(row.nbytes for _, row in tail) + deleted
+            self._runs, self._tail, self.nbytes, self._deleted_bytes = runs, tail, nbytes, deleted
 
 
 def merge_runs(

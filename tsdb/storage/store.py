@@ -29,6 +29,7 @@ from tsdb.storage.log import Log
 from tsdb.storage.log_replay import replay, set_aside
 from tsdb.storage.maintenance import Maintenance
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
+from tsdb.storage.one_row import Row
 from tsdb.storage.reclaim import Pins, Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
@@ -219,6 +220,13 @@ class Store:
         """As ``write_batch``, of columns that come in pieces; ``sources`` are recorded in the same commit, also without rows."""
         report = self.writer.write(table, columns, sources)
         self._after_commit()
+        return report
+
+    def write_row(self, table: str, row: Row) -> WriteReport | None:
+        """Commit one row the short way; None, and nothing was done, where ``write_pieces`` has to take it."""
+        report = self.writer.write_row(table, row)
+        if report is not None:
+            self._after_commit()
         return report
 
     def delete(self, table: str, select: Callable[[TableSnapshot], tuple[Int32Array, IntArray, IntArray]]) -> int:

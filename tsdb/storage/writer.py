@@ -32,10 +32,11 @@ from tsdb.storage.files import highest_number, remove, remove_files
 from tsdb.storage.flush import flush
 from tsdb.storage.handover import Handover
 from tsdb.storage.log import Log
-from tsdb.storage.log_record import Change
+from tsdb.storage.log_record import Change, Recorded
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.memtable import Memtable
+from tsdb.storage.one_row import Row
 from tsdb.storage.reclaim import Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import TableSnapshot
@@ -162,6 +163,24 @@ class Writer:
         self.settle(position, report.sequence)
         return report
 
+    def write_row(self, table: str, row: Row) -> WriteReport | None:
+        """Commit one row, if its device is known and it is surely new; None, and nothing was done, leaves it to ``write``."""
+        with self._writing:
+            self._check_writable()
+            entry = manifests.require(self.versions.manifest, table)
+            if row.shape.columns != entry.table.schema.columns:  # altered meanwhile
+                return None
+            memtable = self.versions.memtable(entry)
+            number = memtable.number(row.tags)
+            if number is None or (entry.table.options.mode == "table" and not memtable.is_new(number, row.time, entry.files)):
+                return None
+            row.place(entry.table, memtable.devices, number)
+            sequence = self.sequence + 1
+            position = self._append(sequence, row, lambda: memtable.add_row(row, sequence))
+            self.untidy = self.untidy or memtable.is_untidy
+        self.settle(position, sequence)
+        return WriteReport(1, 0, sequence)
+
     def _write_memory(self, entry: TableEntry, batch: RowBatch, *, shared: bool) -> tuple[WriteReport, int]:
         """Log a commit and keep its rows; ``shared``: somebody else may still write to the batch's arrays."""
         table = entry.table
@@ -228,7 +247,7 @@ class Writer:
         self.settle(position, sequence)
         return sequence
 
-    def _append(self, sequence: int, change: Change, take_in: Callable[[], None]) -> int:
+    def _append(self, sequence: int, change: Recorded, take_in: Callable[[], None]) -> int:
         """Put a commit into the log, and into memory; the position to sync to."""
         before = self.log.position
         try:
