@@ -20,7 +20,7 @@ def packed_words(count: int, width: int) -> int:
     return ((count + 15 >> 4) * width + 63 >> 6) << 4
 
 
-@kernel("(u64[in], i64, i64, i64, i64, u64[out]) -> void")
+@kernel("(u64[in], i64, i64, i64, i64, u64[out]) -> void", inline=True)
 def unpack(words, at, width, low, high, out):
     """Unpack the values from ``low`` to ``high``, rounded to whole rows of 16, to their own positions in ``out``."""
     target = u(low >> 4 << 4)

@@ -31,7 +31,7 @@ NO_DECIMALS = 31
 POWERS = np.array([float(f"1e{i}") for i in range(23)])
 
 
-@kernel("(u64[in], i64, i64, i64, i64, i64, i64, u64[out], i64) -> i64")
+@kernel("(u64[in], i64, i64, i64, i64, i64, i64, u64[out], i64) -> i64", inline=True)
 def place(words, at, positions, skip, number, low, high, out, out_at):
     """Put ``number`` words from ``at`` at their positions in a block, ``low`` going to ``out[out_at]``; others are left out.
 
@@ -45,7 +45,7 @@ def place(words, at, positions, skip, number, low, high, out, out_at):
     return 0
 
 
-@kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, u64[out], u64[out], f64[out], f32[out], i64) -> i64")
+@kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, u64[out], u64[out], f64[out], f32[out], i64) -> i64", inline=True)
 def decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, out, doubles, floats, at):
     """Decode rows ``low`` to ``high`` of a page of ``rows`` to ``out`` from ``at``; 0 or MALFORMED.
 

@@ -19,7 +19,7 @@ OUT_OF_FILE, BAD_CHECKSUM, MALFORMED, UNKNOWN_ENCODING = -1, -2, -3, -4
 SCRATCH, HELD, HASH = 1040, 1024, 1032
 
 
-@kernel("(u64[in], i64, i64, u64, u8[out], i64, u64[out]) -> i64")
+@kernel("(u64[in], i64, i64, u64, u8[out], i64, u64[out]) -> i64", inline=True)
 def check_page(words, offset, size, checksum, verified, page, scratch):
     """Whether a page of ``size`` bytes lies inside the file and, the first time, has its checksum: 0 or an error code."""
     if offset < 0 or size < 8 or (offset | size) & 7 or offset > 8 * len(words) - size:
