@@ -10,6 +10,8 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Plan
 from tsdb.settings import Settings
+from tsdb.sql.aggregate import bind_aggregate
+from tsdb.sql.aggregate_plan import native_plan
 from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import only
@@ -48,6 +50,10 @@ class TreeBinder:
             bound = bind_select(select, tables, environment)
             if bound is not None and bound.native and bound.outputs is not None:
                 return bound.plan(), tuple(name for name, _ in bound.outputs)
+            aggregated = bind_aggregate(self._query, select, tables, environment)
+            planned = None if aggregated is None else native_plan(aggregated)
+            if planned is not None:
+                return planned
             if bound is not None and bound.core and (bound.limit is not None or not bound.keys):
                 from tsdb.sql.rewrite import over_core
 

@@ -16,6 +16,9 @@ from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate
 from tsdb.quoting import quoted_name
+from tsdb.sql.aggregate import bind_aggregate
+from tsdb.sql.aggregate_plan import duck_splices
+from tsdb.sql.call import SYNTAX_WORDS
 from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
 from tsdb.sql.moment_text import now_splices
@@ -99,14 +102,6 @@ def _select_list(tokens: Sequence[Token], table: tuple[int, int] | None) -> tupl
     return (1, at) if at > 1 else None
 
 
-#: Words that stand before a parenthesis without being functions.
-_SYNTAX_WORDS = frozenset({
-    "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "IS", "CASE", "WHEN", "THEN", "ELSE", "CAST", "TRY_CAST", "EXTRACT",
-    "COALESCE", "NULLIF", "IF", "IFNULL", "SUBSTRING", "POSITION", "TRIM", "OVERLAY", "INTERVAL", "EXCLUDE", "REPLACE", "RENAME",
-    "ROW", "STRUCT", "MAP", "DECIMAL", "NUMERIC", "VARCHAR", "AS",
-})  # fmt: skip
-
-
 def computes_rows(tokens: Sequence[Token], select: exp.Select, scalar_functions: frozenset[str]) -> bool:
     """Whether a select list (its tokens, and its items in the tree) computes each row from that row alone."""
     forbidden = (exp.Query, exp.AggFunc, exp.Window, exp.Explode, exp.Columns, exp.PositionalColumn, exp.Lambda)
@@ -114,7 +109,7 @@ def computes_rows(tokens: Sequence[Token], select: exp.Select, scalar_functions:
         return False
     for token, following in zip(tokens, tokens[1:], strict=False):
         called = token.is_name and following.is_symbol("(")
-        if called and token.upper not in _SYNTAX_WORDS and token.text.lower() not in scalar_functions:
+        if called and token.upper not in SYNTAX_WORDS and token.text.lower() not in scalar_functions:
             return False
     return not any(token.is_symbol("#") for token in tokens)
 
@@ -133,7 +128,7 @@ class _Rewriter:
         self.sequence = SEQUENCE_NAME in names
 
     def run(self, outside: Sequence[tuple[str, Plan]]) -> DuckQuery:
-        replaced = self._replace_native_subqueries() if self.native else set()
+        replaced = self._replace_native_subqueries() | self._replace_aggregates() if self.native else set()
         pushed: dict[int, list[Predicate]] = {}
         for select in self.tree.find_all(exp.Select):
             pushed.update(pushed_predicates(select, self.tables, self.environment))
@@ -203,6 +198,19 @@ class _Rewriter:
             name = self._input(bound.plan())
             self.splices.append((*place, f"FROM {name}"))
             replaced.add(id(bound.reference.node))
+        return replaced
+
+    def _replace_aggregates(self) -> set[int]:
+        """Let SELECTs read an Aggregate in place of its table and GROUP BY; the ids of these table nodes."""
+        replaced: set[int] = set()
+        for select in self.tree.find_all(exp.Select):
+            made = bind_aggregate(self.query, select, self.tables, self.environment)
+            splices = None if made is None else duck_splices(made, f"{INPUT_PREFIX}{len(self.inputs)}")
+            if made is None or splices is None:
+                continue
+            self._input(made.aggregate())
+            self.splices += splices
+            replaced.add(id(made.text.reference.node))
         return replaced
 
     def _parenthesis(self, inside: tuple[int, int] | None) -> tuple[int, int] | None:
