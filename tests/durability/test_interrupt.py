@@ -11,17 +11,29 @@ import pytest
 
 import tsdb.storage.writer
 from support.interrupt import Interrupts
-from support.live_model import LiveModel
+from support.kill_case import new_table
+from support.live_model import LiveModel, rows_of
 from support.sample_case import FLUSH, LATER, Change, build, creates, deletes, observer, shows, sql, updates, writes
 from support.soak import SOAK
 from support.storage import CrashStorage
+from tsdb.ingest.few_rows import row_of
 from tsdb.storage.check import check
 from tsdb.storage.store import Store
 from tsdb_format.errors import Error
 
+
+def _write_row(store: Store) -> None:
+    row = row_of(dict(_ROW), store.table("t").schema)
+    assert row is not None
+    assert store.write_row("t", row) is not None
+
+
+#: Of a device that the sample has.
+_ROW = rows_of(new_table(), [(5_000, 1, 1, 2, 1)])[0]
 COMPACT: Change = (lambda store: store.compact(), lambda model: None)
 CHANGES: dict[str, Change] = {
     "write": writes("t", 20, 4),
+    "write a row": (_write_row, lambda model: model.tables["t"].write([dict(_ROW)])),
     "write to a new device": writes("u", 21, 30, 500, 900),
     "write directly": writes("t", 22, 60),
     "delete": deletes("t", 0, 100),
