@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.grouping import BucketKey, Call, ColumnKey, ExpressionKey
-from tsdb.plan.node import Aggregate, TableScan
+from tsdb.plan.node import Aggregate, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, columns_of
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import NATIVE, SYNTAX_WORDS, CallReader, CallText, read_call
@@ -23,7 +23,7 @@ from tsdb.sql.clause import Clauses, Range, find_clauses, text_place, unwrapped
 from tsdb.sql.environment import Environment
 from tsdb.sql.group import Group, read_group
 from tsdb.sql.literal import only
-from tsdb.sql.select import bind_where, plain_table, refer
+from tsdb.sql.select import bind_where, single_table
 from tsdb.sql.statement import Query
 from tsdb.sql.table_text import TableText, word_of
 from tsdb.sql.token import NUMBER, PARAMETER, WORD
@@ -75,6 +75,28 @@ class AggregateSelect:
         columns = tuple(column.name for column in schema if column.name in wanted)
         return Aggregate(replace(self.scan, columns=columns), tuple(group.key for group in self.groups), tuple(self.calls))
 
+    def source(self) -> Plan:
+        """The plan that gives the columns: what only asks for the newest row of devices needs no Aggregate."""
+        made = self.aggregate()
+        oldest = next((call.function == "first" for call in made.calls if call.function in ("first", "last")), None)
+        tags = tuple(key.column for key in made.keys if isinstance(key, ColumnKey))
+        shown = [self._of_last_row(call, bool(oldest)) for call in made.calls]
+        if oldest is None or not tags or len(tags) < len(made.keys) or None in shown:
+            return made
+        outputs = [(key.name, key.column) for key in made.keys if isinstance(key, ColumnKey)]
+        outputs += [(call.name, column) for call, column in zip(made.calls, shown, strict=True) if column is not None]
+        columns = tuple(dict.fromkeys(column for _, column in outputs))
+        return Project(LastRow(replace(made.child, columns=columns), tags, 1, oldest), tuple(outputs))
+
+    def _of_last_row(self, call: Call, oldest: bool) -> str | None:
+        """The column of the newest (oldest) row that a call gives, if it is one."""
+        time = self.text.reference.table.schema.time.name
+        if call.condition is not None:
+            return None
+        if call.function == ("first" if oldest else "last") and call.by == time:
+            return call.column
+        return call.column if call.function == ("min" if oldest else "max") and call.column == time else None
+
     def types(self) -> dict[str, ColumnType]:
         """Types of the Aggregate's columns."""
         schema = self.text.reference.table.schema
@@ -101,17 +123,15 @@ def bind_aggregate(
     query: Query, select: exp.Select, tables: Mapping[str, Table], environment: Environment
 ) -> AggregateSelect | None:
     """The SELECT over an Aggregate; None where it is none, or not native."""
-    from_ = select.args.get("from_")
-    node = plain_table(from_.this) if from_ is not None and only(from_, "this") else None
-    reference = None if node is None else refer(node, tables)
+    reference = single_table(select, tables)
     distinct = select.args.get("distinct")
-    if reference is None or node is None or not only(select, *_PARTS) or (distinct is not None and distinct.args.get("on")):
+    if reference is None or not only(select, *_PARTS) or (distinct is not None and distinct.args.get("on")):
         return None
     if not _may_aggregate(query, select) or not __import__("os").environ.get("TSDB_B"):  # TEMPORARY: until the executor can
         return None
     if any(isinstance(part, exp.Query) for name, nodes in select.args.items() if name != "with_" for part in _walk(nodes)):
         return None
-    clauses = find_clauses(query.tokens, select, node)
+    clauses = find_clauses(query.tokens, select, reference.node)
     items = None if clauses is None else _items(clauses, select)
     if clauses is None or items is None:
         return None

@@ -40,7 +40,7 @@ def native_plan(made: AggregateSelect) -> tuple[Plan, tuple[str, ...]] | None:
     names = shown_names(made)
     if having is None or keys is None or names is None:
         return None
-    plan: Plan = made.aggregate()
+    plan = made.source()
     if having:
         plan = Filter(plan, And(tuple(having)))
     if keys:

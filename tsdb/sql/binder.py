@@ -14,6 +14,7 @@ from tsdb.sql.aggregate import bind_aggregate
 from tsdb.sql.aggregate_plan import native_plan
 from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment
+from tsdb.sql.last_row import bind_last_row
 from tsdb.sql.literal import only
 from tsdb.sql.select import bind_select, refuse_unknown_columns
 from tsdb.sql.statement import Query
@@ -47,14 +48,14 @@ class TreeBinder:
         if isinstance(select, exp.Select):
             refuse_unknown_columns(select, tables)
         if native and isinstance(select, exp.Select):
-            bound = bind_select(select, tables, environment)
+            bound = bind_select(select, tables, environment) or bind_last_row(select, tables, environment)
             if bound is not None and bound.native and bound.outputs is not None:
                 return bound.plan(), tuple(name for name, _ in bound.outputs)
             aggregated = bind_aggregate(self._query, select, tables, environment)
             planned = None if aggregated is None else native_plan(aggregated)
             if planned is not None:
                 return planned
-            if bound is not None and bound.core and (bound.limit is not None or not bound.keys):
+            if bound is not None and bound.core and (bound.limit is not None or bound.newest is not None or not bound.keys):
                 from tsdb.sql.rewrite import over_core
 
                 made = over_core(self._query, select, bound, environment, _scalar)

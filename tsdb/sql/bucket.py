@@ -7,8 +7,6 @@ of the column's ticks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tsdb.plan.grouping import Calendar, FixedWidth
 from tsdb.sql.constant import Constant, ConstantKind
 from tsdb_format.types import ColumnType

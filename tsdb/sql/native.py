@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import Limit, Plan, Project, Sort, SortKey, TableScan
+from tsdb.plan.node import LastRow, Limit, Plan, Project, Sort, SortKey, TableScan
 from tsdb.plan.predicate import And, Predicate
 from tsdb_format.schema import SEQUENCE_COLUMN, Column
 from tsdb_format.types import Kind
@@ -34,12 +34,31 @@ class TableReference:
         return self._columns.get(name.lower())
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The rows that a SELECT asks for: of each group of ``tags`` (or attributes) the newest ``limit``, or the oldest."""
+
+    tags: tuple[str, ...]
+    limit: int
+    oldest: bool
+
+    def over(self, scan: TableScan) -> LastRow:
+        """The node that gives them."""
+        return LastRow(scan, self.tags, self.limit, self.oldest)
+
+    def sorted_as(self, keys: tuple[SortKey, ...], time: str) -> bool:
+        """Whether they come in this order by themselves."""
+        tags = tuple(SortKey(tag) for tag in self.tags)
+        return keys == (*tags, SortKey(time, descending=not self.oldest)) or (self.limit == 1 and keys == tags[: len(keys)])
+
+
 @dataclass
 class NativeSelect:
     """What of a SELECT over one table can be native.
 
     ``outputs`` are (name shown, column) where the select list is columns only, else None. ``keys`` is None where the order is not
-    native. ``complete`` says that every conjunct of WHERE is in ``predicates``; ``core`` that all but the select list is native.
+    native. ``newest`` says which of its rows are asked for, None all. ``complete`` says that every conjunct of WHERE is in
+    ``predicates``; ``core`` that all but the select list is native.
     """
 
     reference: TableReference
@@ -50,6 +69,7 @@ class NativeSelect:
     limit: int | None = None
     offset: int = 0
     countable: bool = True
+    newest: Newest | None = None
 
     @property
     def core(self) -> bool:
@@ -72,8 +92,10 @@ class NativeSelect:
 
     def core_plan(self) -> Plan:
         """Filter, order and limit over all columns."""
-        plan: Plan = self.scan()
-        if self.keys:
+        scan = self.scan()
+        plan: Plan = scan if self.newest is None else self.newest.over(scan)
+        sorted_already = self.newest is not None and self.newest.sorted_as(self.keys or (), self.reference.table.schema.time.name)
+        if self.keys and not sorted_already:
             plan = Sort(plan, self.keys)
         if self.limit is not None or self.offset:
             plan = Limit(plan, self.limit, self.offset)

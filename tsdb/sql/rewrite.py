@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, Plan, Project, TableScan
+from tsdb.plan.node import DuckQuery, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate
 from tsdb.quoting import quoted_name
 from tsdb.sql.aggregate import bind_aggregate
 from tsdb.sql.aggregate_plan import duck_splices
+from tsdb.sql.by_time import by_time_splices
 from tsdb.sql.call import SYNTAX_WORDS
 from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
+from tsdb.sql.last_row import bind_last_row, reduced_input
 from tsdb.sql.moment_text import now_splices
 from tsdb.sql.native import NativeSelect
 from tsdb.sql.outside import INPUT_PREFIX, frames_maybe_named, frames_named_by
@@ -129,13 +132,16 @@ class _Rewriter:
 
     def run(self, outside: Sequence[tuple[str, Plan]]) -> DuckQuery:
         replaced = self._replace_native_subqueries() | self._replace_aggregates() if self.native else set()
+        reduced = self._reduce_inputs() if self.native else {}
         pushed: dict[int, list[Predicate]] = {}
         for select in self.tree.find_all(exp.Select):
             pushed.update(pushed_predicates(select, self.tables, self.environment))
+            if not self._is_replaced(select, replaced):
+                self._go_by_time(select)
         for node in self.tree.find_all(exp.Table):
             named = isinstance(node.this, exp.Identifier) and node.name.lower() in self.tables and not is_local(node)
             if named and id(node) not in replaced:
-                self._replace_table(node, pushed.get(id(node), []) if self.native else [])
+                self._replace_table(node, pushed.get(id(node), []) if self.native else [], reduced.get(id(node)))
         if self.sequence:
             self._hide_sequence_in_stars()
         if _names_by_value(self.query.tokens):
@@ -148,7 +154,7 @@ class _Rewriter:
         self.inputs.append((name, plan))
         return name
 
-    def _replace_table(self, node: exp.Table, predicates: list[Predicate]) -> None:
+    def _replace_table(self, node: exp.Table, predicates: list[Predicate], newest: LastRow | None) -> None:
         table = self.tables[node.name.lower()]
         start, end, takes_alias = self._place(node)
         columns = _all_columns(table, self.sequence)
@@ -160,7 +166,10 @@ class _Rewriter:
             self.splices.append((start, end, quoted_name(table.name)))
             return
         predicate = And(tuple(predicates)) if predicates else None
-        name = self._input(TableScan(table.name, columns, predicate))
+        plan: Plan = TableScan(table.name, columns, predicate)
+        if newest is not None:
+            plan = replace(newest, child=replace(newest.child, columns=columns))
+        name = self._input(plan)
         self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {quoted_name(node.name)}"))
 
     def _place(self, node: exp.Table) -> tuple[int, int, bool]:
@@ -179,17 +188,17 @@ class _Rewriter:
         return first[0], found[1], at > 0 and aliased
 
     def _replace_native_subqueries(self) -> set[int]:
-        """Make inputs of subqueries that are native and limited; the ids of the table nodes inside them."""
+        """Make inputs of subqueries that are native and limited, or of newest rows; the ids of the table nodes inside them."""
         replaced: set[int] = set()
         for select in self.tree.find_all(exp.Select):
             if (
                 select is self.tree
-                or select.args.get("limit") is None
+                or not any(select.args.get(name) is not None for name in ("limit", "distinct", "qualify"))
                 or not isinstance(select.parent, exp.Subquery | exp.CTE | exp.In | exp.Exists)
             ):
                 continue
-            bound = bind_select(select, self.tables, self.environment)
-            if bound is None or not bound.native or bound.outputs is None or bound.limit is None:
+            bound = bind_select(select, self.tables, self.environment) or bind_last_row(select, self.tables, self.environment)
+            if bound is None or not bound.native or bound.outputs is None or (bound.limit is None and bound.newest is None):
                 continue
             place = self._parenthesis(span(bound.reference.node.this))
             shown = [name.lower() for name, _ in bound.outputs]
@@ -208,10 +217,25 @@ class _Rewriter:
             splices = None if made is None else duck_splices(made, f"{INPUT_PREFIX}{len(self.inputs)}")
             if made is None or splices is None:
                 continue
-            self._input(made.aggregate())
+            self._input(made.source())
             self.splices += splices
             replaced.add(id(made.text.reference.node))
         return replaced
+
+    def _is_replaced(self, select: exp.Select, replaced: set[int]) -> bool:
+        from_ = select.args.get("from_")
+        return from_ is not None and id(from_.this) in replaced
+
+    def _go_by_time(self, select: exp.Select) -> None:
+        splices, columns = by_time_splices(self.query, select, self.tables, self.environment)
+        self.splices += splices
+        if self.names is not None:
+            self.names.update(name.lower() for name in columns)
+
+    def _reduce_inputs(self) -> dict[int, LastRow]:
+        """The newest rows, by ``id`` of the table nodes for which these are enough."""
+        found = [reduced_input(select, self.tables, self.environment) for select in self.tree.find_all(exp.Select)]
+        return {id(node): rows for node, rows in (pair for pair in found if pair is not None)}
 
     def _parenthesis(self, inside: tuple[int, int] | None) -> tuple[int, int] | None:
         """The text between the innermost parentheses around a table's name that start with SELECT or FROM."""

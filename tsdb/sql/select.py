@@ -41,6 +41,13 @@ def refer(node: exp.Table, tables: Mapping[str, Table]) -> TableReference | None
     return None if table is None else TableReference(table, node.alias or node.name, node)
 
 
+def single_table(select: exp.Select, tables: Mapping[str, Table]) -> TableReference | None:
+    """The table of a SELECT whose FROM is one of the catalog's, under joins or not."""
+    from_ = select.args.get("from_")
+    node = plain_table(from_.this) if from_ is not None and only(from_, "this") else None
+    return None if node is None else refer(node, tables)
+
+
 def column_of(node: exp.Column, reference: TableReference) -> Column | None:
     """The table's column that a reference names."""
     qualifier = node.args.get("table")
@@ -55,11 +62,14 @@ def bind_select(select: exp.Select, tables: Mapping[str, Table], environment: En
     """What of a SELECT can be native; None where its shape is beyond these nodes."""
     if not select.expressions or not only(select, "expressions", "from_", "where", "order", "limit", "offset"):
         return None
-    from_ = select.args.get("from_")
-    node = plain_table(from_.this) if from_ is not None and only(from_, "this") else None
-    reference = None if node is None else refer(node, tables)
+    reference = single_table(select, tables)
     if reference is None:
         return None
+    return bind_rows(select, reference, environment)
+
+
+def bind_rows(select: exp.Select, reference: TableReference, environment: Environment) -> NativeSelect:
+    """What of the rows that a SELECT filters, sorts, limits and shows can be native, whatever else it does to them."""
     return _Binder(select, reference, environment).bind()
 
 
@@ -94,7 +104,7 @@ class _Binder:
         self.environment = environment
         self.aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
-    def bind(self) -> NativeSelect | None:
+    def bind(self) -> NativeSelect:
         made = NativeSelect(self.reference)
         made.predicates, made.complete = bind_where(self.select, self.reference, self.environment)
         made.outputs = self._outputs()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tsdb.plan.node import Limit, Plan, Project, Sort, TableScan, TopK
+from tsdb.plan.node import LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
 from tsdb.plan.transform import transform
 from tsdb.settings import Settings
 
 
 def narrow_scan(plan: Plan, settings: Settings) -> Plan:
-    """Push a projection's columns into the scan below it; a projection that then changes nothing goes."""
+    """Push a projection's columns into the scan below it; one over another, or that then changes nothing, goes."""
     del settings
     return transform(plan, _visit)
 
@@ -19,19 +19,36 @@ def narrow_scan(plan: Plan, settings: Settings) -> Plan:
 def _visit(node: Plan) -> Plan:
     if not isinstance(node, Project):
         return node
+    if isinstance(node.child, Project):
+        below = dict(node.child.outputs)
+        node = Project(node.child.child, tuple((name, below[column]) for name, column in node.outputs))
     wanted = tuple(dict.fromkeys(column for _, column in node.outputs))
     child = narrowed(node.child, wanted)
-    if child is not None and node.outputs == tuple((name, name) for name in wanted):
+    if child is not None and node.outputs == tuple((name, name) for name in wanted) and _columns(child) == wanted:
         return child
     return node if child is None else replace(node, child=child)
 
 
 def narrowed(node: Plan, wanted: Sequence[str]) -> Plan | None:
-    """A scan with whatever sorts and limits it, reading only these columns; None for other plans."""
+    """A scan with what picks, sorts and limits its rows, reading these columns, and those that rows of it are sorted by; None for
+    other plans.
+    """
     match node:
         case TableScan():
             return replace(node, columns=tuple(wanted))
-        case TopK(child=child) | Sort(child=child) | Limit(child=child):
+        case LastRow(child=scan):
+            return replace(node, child=replace(scan, columns=tuple(wanted)))
+        case TopK(child=child, keys=keys) | Sort(child=child, keys=keys):
+            more = () if isinstance(child, TableScan) else tuple(key.column for key in keys)  # a scan sorts by any column
+            made = narrowed(child, tuple(dict.fromkeys((*wanted, *more))))
+            return None if made is None else replace(node, child=made)
+        case Limit(child=child):
             made = narrowed(child, wanted)
             return None if made is None else replace(node, child=made)
     return None
+
+
+def _columns(node: Plan) -> tuple[str, ...]:
+    """The columns of a plan that ``narrowed`` made."""
+    below = children(node)
+    return _columns(below[0]) if below else node.columns if isinstance(node, TableScan) else ()
