@@ -11,6 +11,7 @@ from tsdb.plan.node import Plan
 from tsdb.plan.optimizer import optimize
 from tsdb.settings import Settings
 from tsdb.sql.environment import Environment, Parameters, bind_parameters
+from tsdb.sql.series import expand
 from tsdb.sql.statement import Query
 
 if TYPE_CHECKING:
@@ -36,15 +37,16 @@ class Planner:
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        self._binder: TreeBinder | None = None
+        self._kept: tuple[str, TreeBinder] | None = None
 
     def bind(self, parameters: Parameters, tables: Mapping[str, Table], settings: Settings, now_ns: int) -> BoundQuery:
         """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound."""
         values = bind_parameters(self.query.tokens, parameters)
-        if self._binder is None:
+        query, kept = expand(self.query, tables), self._kept
+        if kept is None or kept[0] != query.text:  # what is written out may depend on the tables
             from tsdb.sql.binder import TreeBinder
 
-            self._binder = TreeBinder(self.query)
+            self._kept = kept = query.text, TreeBinder(query)
         environment = Environment(values, now_ns)
-        naive, shown = self._binder.bind(tables, settings, environment)
+        naive, shown = kept[1].bind(tables, settings, environment)
         return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now or environment.used_frames)

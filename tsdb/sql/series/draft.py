@@ -59,6 +59,15 @@ class Draft:
             places.append(self.place(made_at if isinstance(part, str) else part[0] + token.start - starts[index]))
         return Draft(self.query, text, tokens, tuple(places))
 
+    def replaced(self, start: int, end: int, edits: Sequence[Edit]) -> tuple[Part, ...]:
+        """What the text [start, end) is with the edits inside it made: parts of an edit that puts it elsewhere."""
+        parts: list[Part] = []
+        at = start
+        for edit in sorted(edits, key=lambda edit: edit.start):
+            parts += [(at, edit.start), *edit.parts]
+            at = edit.end
+        return (*parts, (at, end))
+
     def place(self, offset: int) -> int:
         """The place, in the text as it was written, of the token at an offset or before it."""
         index = bisect_right(self.tokens, offset, key=lambda token: token.start) - 1

@@ -1,0 +1,38 @@
+"""Our words of SQL, written out in DuckDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from tsdb.catalog.table import Table
+from tsdb.sql.series import calling, change, downsample, gapfill, latest, sample, window, zone
+from tsdb.sql.series.draft import Draft, Edit
+from tsdb.sql.statement import Query
+
+#: The edits that write one occurrence of a word out; none where there is no occurrence.
+Expand: TypeAlias = Callable[[Draft, Mapping[str, Table]], Sequence[Edit]]
+#: Words in upper case, and how they are written out, in the order in which that is done: what a later one is made of comes earlier.
+_EXPANSIONS: tuple[tuple[frozenset[str], Expand], ...] = (
+    (window.WORDS, window.expand),
+    (downsample.WORDS, downsample.expand),
+    (zone.WORDS, zone.expand),
+    (calling.WORDS, calling.expand),
+    (change.WORDS, change.expand),
+    (latest.WORDS, latest.expand),
+    (sample.WORDS, sample.expand),
+    (gapfill.WORDS, gapfill.expand),
+)
+
+
+def written_out(query: Query, tables: Mapping[str, Table]) -> Query:
+    """The query without words of ours."""
+    words = {token.text.upper() for token in query.tokens if token.is_name}
+    draft = Draft.of(query)
+    for triggers, expand in _EXPANSIONS:
+        if not triggers.isdisjoint(words):
+            while edits := expand(draft, tables):
+                draft = draft.edited(edits)
+    if draft.text is query.text:
+        return query
+    return Query(draft.text, draft.tokens, query.settings)
