@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsdb.ingest import few_rows
 from tsdb.settings import Settings
 from tsdb.storage.store import Store, WriteReport
 from tsdb_format.errors import Closed, ReadOnly
@@ -51,18 +52,19 @@ class Database:
 
         A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing.
         """
-        from tsdb.ingest.arrow import columns_of
-        from tsdb.ingest.few_rows import batch_of, row_of
-
         store = self._writable()
         schema = store.table(table).schema
-        if type(data) is list and len(data) == 1:
-            row = row_of(data[0], schema)
-            report = None if row is None else store.write_row(table, row)
+        if type(data) is list:
+            row = few_rows.row_of(data[0], schema) if len(data) == 1 else None
+            report = store.write_row(table, row) if row is not None else None
             if report is not None:
                 return report
-        few = batch_of(data, schema) if type(data) is list else None
-        return store.write_pieces(table, few or columns_of(data, schema))
+            batch = few_rows.batch_of(data, schema)
+            if batch is not None:
+                return store.write_pieces(table, batch)
+        from tsdb.ingest.arrow import columns_of
+
+        return store.write_pieces(table, columns_of(data, schema))
 
     def ingest(self, table: str | None, paths: Any, **options: Any) -> IngestReport:
         """Read CSV or Parquet files into a table; the options are those of ``tsdb.ingest.ingest.ingest``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,7 +34,7 @@ _UNKNOWN: tuple[None, None] = None, None
 _PLAIN = {Kind.BOOLEAN: bool, Kind.INT32: int, Kind.INT64: int, Kind.DOUBLE: float}
 #: What rows with the same names and types of values have in common, and what is to be taken where; None where they are not plain.
 _Plan = tuple[RowShape, tuple[tuple[int, _Take], ...]] | None
-_PLANS: WeakKeyDictionary[Schema, dict[tuple[tuple[Any, ...], tuple[type, ...]], _Plan]] = WeakKeyDictionary()
+_Plans = dict[tuple[tuple[Any, ...], tuple[type, ...]], _Plan]
 _PLANS_MAX = 1_024
 
 
@@ -41,9 +42,7 @@ def row_of(data: Any, schema: Schema) -> Row | None:
     """The row that a dict is, by exact column names; None where it sets attributes or anything is out of the ordinary."""
     if type(data) is not dict:
         return None
-    plans = _PLANS.get(schema)
-    if plans is None:
-        plans = _PLANS[schema] = {}
+    plans = _plans_of(schema)
     given = list(data.values())
     key = tuple(data), tuple(map(type, given))
     try:
@@ -60,6 +59,12 @@ def row_of(data: Any, schema: Schema) -> Row | None:
         if taken is None:
             return None
     return shape.row(given)
+
+
+@lru_cache(maxsize=256)
+def _plans_of(schema: Schema) -> _Plans:
+    """The plans known for a table, to be added to."""
+    return {}
 
 
 def _plan(schema: Schema, names: tuple[Any, ...], types: tuple[type, ...]) -> _Plan:

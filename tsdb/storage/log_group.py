@@ -56,7 +56,11 @@ class Group:
         if self._leader != threading.get_ident():
             return
         with self._lock:
-            self.reached = max(self.reached, reached)
+            if reached > self.reached:
+                self.reached = reached
+            if not self._waiting:
+                self._leader = 0
+                return
             left = []
             for waiter in self._waiting:
                 if waiter.position <= self.reached:

@@ -22,6 +22,8 @@ SYNC_SECONDS = 0.2
 FLUSH_SECONDS = 60.0
 #: Commits after which they do, however small.
 COMMITS_MAX = 20_000
+#: Bytes of the log after which commits look how full the memory is, or a small share of what it may hold.
+_LOOK_BYTES = 65_536
 #: Seconds between two looks at the clock.
 _LOOK_SECONDS = 1.0
 
@@ -96,6 +98,8 @@ class Maintenance:
         self._flushing = _Worker("tsdb-flush")
         self._compacting = _Worker("tsdb-compact")
         self._flushed_at = time.monotonic()
+        #: The position of the log from which the next commit looks how much is in memory.
+        self._look_at = 0
 
     def start(self) -> None:
         """Begin the background work: also what nobody writes to grows old."""
@@ -104,6 +108,11 @@ class Maintenance:
 
     def after_commit(self) -> None:
         """Called by every commit: see to it that memory does not grow beyond its bounds."""
+        if self._background:
+            position = self._writer.log.position
+            if position < self._look_at and not self._writer.untidy:
+                return
+            self._look_at = position + min(_LOOK_BYTES, self._limit // 64)
         full = self._is_full(1)
         due = full or self._writer.untidy
         if not self._background:

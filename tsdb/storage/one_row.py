@@ -43,7 +43,7 @@ class RowShape:
     """
 
     def __init__(self, schema: Schema, columns: Sequence[Column], nulls: frozenset[str]) -> None:
-        #: The columns of the table. (Not the schema itself: those who keep shapes by it would keep it alive.)
+        #: The columns of the table.
         self.columns = schema.columns
         given = {column.name: place for place, column in enumerate(columns)}
         self._tags = tuple(given.get(column.name, -1) for column in schema.tags)
