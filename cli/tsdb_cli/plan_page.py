@@ -10,6 +10,7 @@ from tsdb.exec.stats import LEVELS
 
 _FATES = (
     ("read", "read", "#1f5f8b"),
+    ("from_statistics", "answered from statistics", "#6aa9d2"),
     ("pruned_by_filter", "left out by the filter", "#d9a441"),
     ("pruned_by_topk", "left out by TopK", "#7fb58a"),
     ("pruned_by_key_domain", "left out by the key domain", "#b58ab5"),

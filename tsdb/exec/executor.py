@@ -11,10 +11,11 @@ from tsdb.exec.last_row import last_row
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
+from tsdb.exec.sort import filtered_rows, sorted_rows
 from tsdb.exec.stats import ScanStats
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
-from tsdb.plan.node import DuckQuery, LastRow, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb.plan.node import Aggregate, DuckQuery, Filter, LastRow, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
 from tsdb.quoting import quoted_name
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
@@ -49,6 +50,14 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return iter([_last_row(plan, scan, context)])
         case Sort(child=TableScan() as scan):
             return _sort(plan, scan, context)
+        case TopK(child=child, keys=keys, limit=limit, offset=offset):
+            return sorted_rows(execute(child, context), keys, limit, offset)
+        case Sort(child=child, keys=keys):
+            return sorted_rows(execute(child, context), keys)
+        case Filter(child=child, predicate=predicate):
+            return filtered_rows(execute(child, context), predicate)
+        case Aggregate():
+            return iter([_aggregate(plan, context)])
         case Limit(limit=0):
             return iter(())
         case Limit(child=TableScan() as scan, limit=int() as limit, offset=offset):
@@ -108,6 +117,16 @@ def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
     selection.best_first = True
     selection.stats.finish = UnitCount(selection).finish
     batch = last_row(node, scan.columns, selection, context.threads)
+    selection.stats.rows_returned += batch.row_count
+    return batch
+
+
+def _aggregate(node: Aggregate, context: ExecContext) -> Batch:
+    from tsdb.exec.aggregate.operator import Aggregation
+
+    selection = _selection(node.child, context)
+    selection.stats.finish = UnitCount(selection).finish
+    batch = Aggregation(node, selection, context.threads).run()
     selection.stats.rows_returned += batch.row_count
     return batch
 

@@ -1,8 +1,9 @@
 """Counters of what a query read and what it did not have to: filled by scans, shown by EXPLAIN ANALYZE and ``Result.stats``.
 
-A unit is read when any of its rows was, pruned by the filter when the predicate excluded it before any read, and pruned by the TopK
-when it was wanted and its threshold spared it: ``total = pruned_by_filter + pruned_by_topk + pruned_by_key_domain + read``, except
-that a LIMIT without an order may leave units that nothing needed to decide.
+A unit is read when any of its rows was, from statistics when these answered for rows of it and none was read, pruned by the filter
+when the predicate excluded it before any read, and pruned by the TopK when it was wanted and its threshold spared it: ``total =
+pruned_by_filter + pruned_by_topk + pruned_by_key_domain + from_statistics + read``, except that a LIMIT without an order may leave
+units that nothing needed to decide.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 #: The levels at which units are counted, coarse to fine. A *resource* is the per-device time index of one file.
 LEVELS = ("resources", "devices", "files", "chunks", "pages", "rows")
 #: What can happen to a unit.
-FATES = ("total", "pruned_by_filter", "pruned_by_topk", "pruned_by_key_domain", "read")
+FATES = ("total", "pruned_by_filter", "pruned_by_topk", "pruned_by_key_domain", "from_statistics", "read")
 
 
 @dataclass(slots=True)

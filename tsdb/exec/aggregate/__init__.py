@@ -1,0 +1,1 @@
+"""Aggregation: groups of devices and buckets of time, folded from rows or answered from statistics."""

@@ -1,0 +1,181 @@
+"""Folding a column's values by cell: how many, their sum, least, greatest, and how they spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.exec.aggregate.segment import ALL, RowBatch, Segments, both
+from tsdb.exec.kernels import aggregate as kernels
+from tsdb.plan.predicate import Predicate
+from tsdb_format.types import ColumnType
+from tsdb_format.vector import BoolArray, IntArray, Vector
+
+#: An accumulator's arrays, one element per cell or, in a part of it, per segment.
+Arrays = tuple[NDArray[Any], ...]
+
+
+class Folded:
+    """What all foldings share: ``arrays`` hold one element per cell, and start as ``initial`` says."""
+
+    initial: tuple[Any, ...] = ()
+
+    def __init__(self, condition: Predicate | None) -> None:
+        self.condition = condition
+        self.arrays: Arrays = ()
+
+    def resize(self, moved: IntArray, count: int) -> None:
+        """Have ``count`` slots, of which moved[i] holds what slot i did."""
+        made = tuple(np.full(count, start) for start in self.initial)
+        for array, old in zip(made, self.arrays, strict=False):
+            array[moved] = old
+        self.arrays = made
+
+
+class RowCount(Folded):
+    """How many rows, or how many satisfy a condition."""
+
+    initial = (np.int64(0),)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """The rows of each segment."""
+        return (_counted(batch.mask(self.condition), segments),)
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Add a part's counts."""
+        kernels.add_integers(slots, part[0], self.arrays[0])
+
+
+class ColumnFold(Folded):
+    """A folding of one column's values, over the rows that satisfy a condition."""
+
+    def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
+        super().__init__(condition)
+        self.name = name
+        self.kind = kind
+
+    def chosen(self, batch: RowBatch) -> tuple[Vector, BoolArray]:
+        """The column's values, and which rows count; empty: all."""
+        vector = batch.read(self.name)
+        return vector, both(batch.mask(self.condition), vector.validity)
+
+
+class ValueCount(ColumnFold):
+    """How many values are not NULL."""
+
+    initial = (np.int64(0),)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """The values of each segment."""
+        return (_counted(self.chosen(batch)[1], segments),)
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Add a part's counts."""
+        kernels.add_integers(slots, part[0], self.arrays[0])
+
+
+class FloatSum(ColumnFold):
+    """The sum of FLOATs or DOUBLEs."""
+
+    initial = (0.0,)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's sum."""
+        vector, chosen = self.chosen(batch)
+        total = np.empty(len(segments), np.float64)
+        kernels.sum_floats(wide(vector), chosen, segments.stop, total)
+        return (total,)
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Add a part's sums."""
+        kernels.add_floats(slots, part[0], self.arrays[0])
+
+
+class IntegerSum(ColumnFold):
+    """The exact sum of integers or truth values: ``arrays`` are 2**32s and ones."""
+
+    initial = (np.int64(0), np.int64(0))
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's sum."""
+        vector, chosen = self.chosen(batch)
+        high, low = np.empty((2, len(segments)), np.int64)
+        kernels.sum_integers(wide(vector), chosen, segments.stop, high, low)
+        return high, low
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Add a part's sums."""
+        kernels.add_limbs(slots, *part, *self.arrays)
+
+
+class Least(ColumnFold):
+    """The least number; its start where there is none."""
+
+    def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
+        super().__init__(name, kind, condition)
+        self.initial = (np.nan,) if kind.is_float else (np.int64(kernels.MOST),)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's least number."""
+        vector, chosen = self.chosen(batch)
+        values = wide(vector)
+        found = np.empty(len(segments), values.dtype)
+        (kernels.least_floats if self.kind.is_float else kernels.least_integers)(values, chosen, segments.stop, found)
+        return (found,)
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Lower slots to a part's."""
+        (kernels.lower_floats if self.kind.is_float else kernels.lower_integers)(slots, part[0], self.arrays[0])
+
+
+class Greatest(ColumnFold):
+    """The greatest number; its start where there is none."""
+
+    def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
+        super().__init__(name, kind, condition)
+        self.initial = (-np.inf,) if kind.is_float else (np.int64(kernels.LEAST),)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's greatest number."""
+        vector, chosen = self.chosen(batch)
+        values = wide(vector)
+        found = np.empty(len(segments), values.dtype)
+        (kernels.greatest_floats if self.kind.is_float else kernels.greatest_integers)(values, chosen, segments.stop, found)
+        return (found,)
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Raise slots to a part's."""
+        (kernels.raise_floats if self.kind.is_float else kernels.raise_integers)(slots, part[0], self.arrays[0])
+
+
+class Moments(ColumnFold):
+    """How numbers spread: how many, their mean, and the sum of squared distances from it."""
+
+    initial = (np.int64(0), 0.0, 0.0)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's moments."""
+        vector, chosen = self.chosen(batch)
+        count = np.empty(len(segments), np.int64)
+        mean, square = np.empty((2, len(segments)), np.float64)
+        kernels.moments(wide(vector).astype(np.float64, copy=False), chosen, segments.stop, count, mean, square)
+        return count, mean, square
+
+    def merge(self, slots: IntArray, part: Arrays) -> None:
+        """Join a part's moments."""
+        kernels.join_moments(slots, *part, *self.arrays)
+
+
+def wide(vector: Vector) -> NDArray[Any]:
+    """Numbers in the eight bytes in which they are folded."""
+    return np.ascontiguousarray(vector.values, np.float64 if vector.type.is_float else np.int64)
+
+
+def _counted(chosen: BoolArray, segments: Segments) -> IntArray:
+    if chosen is ALL or not len(chosen):
+        return segments.sizes
+    count = np.empty(len(segments), np.int64)
+    kernels.count_rows(chosen, segments.stop, count)
+    return count

@@ -1,0 +1,90 @@
+"""The Aggregate operator: a scan's rows folded into one row per group, batch by batch on several threads, in one order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tsdb.exec.aggregate.bucket import Buckets
+from tsdb.exec.aggregate.call import Program
+from tsdb.exec.aggregate.cell import Cells
+from tsdb.exec.aggregate.group import groups_of
+from tsdb.exec.aggregate.segment import RowBatch, Segmenter, Segments
+from tsdb.exec.batch import Batch
+from tsdb.exec.rows import RowSet
+from tsdb.plan.grouping import BucketKey
+from tsdb_format.parallel import ordered_map
+from tsdb_format.vector import IntArray
+
+if TYPE_CHECKING:
+    from tsdb.exec.selection import Selection
+    from tsdb.plan.node import Aggregate
+
+
+class Aggregation:
+    """One run of an Aggregate over a selection."""
+
+    def __init__(self, node: Aggregate, selection: Selection, threads: int) -> None:
+        table = selection.table
+        self._node = node
+        self._selection = selection
+        self._threads = threads
+        time = table.table.schema.time
+        self._time = time.name
+        self._buckets = Buckets([key for key in node.keys if isinstance(key, BucketKey)], time.type)
+        self._device_keys = [key for key in node.keys if not isinstance(key, BucketKey)]
+        self._groups, self._values = groups_of(table.devices, self._device_keys, selection.device_mask)
+        self._segmenter = Segmenter(self._groups, self._buckets)
+        self._program = Program(node.calls, table)
+        lanes = selection.lanes()
+        low = max((min((lane.first_time for lane in lanes), default=0)), selection.time_low)
+        high = min((max((lane.last_time for lane in lanes), default=-1)), selection.time_high)
+        self._cells = Cells(self._program.gatherers, self._groups.count, self._buckets, low, high)
+
+    def run(self) -> Batch:
+        """One row per group, in ascending order of the keys."""
+        for found in ordered_map(self._fold, self._selection.row_sets(), self._threads, first_alone=True):
+            if found is not None:
+                segments, parts = found
+                self._cells.add(segments.group, segments.start, parts)
+        return self._result()
+
+    def _fold(self, rows: RowSet) -> tuple[Segments, list[Any]] | None:
+        """A row set's segments, and each accumulator's part of them."""
+        self._selection.stats.add_rows(rows.stored_rows)
+        rows = self._selection.filtered(rows)
+        if rows.count == 0:
+            return None
+        batch = RowBatch(rows, self._time)
+        segments = self._segmenter.segments(batch)
+        return segments, [each.part(batch, segments) for each in self._program.gatherers]
+
+    def _result(self) -> Batch:
+        group, start = self._cells.finish()
+        if self._node.keys:
+            slots = self._ordered(np.flatnonzero(self._program.rows.arrays[0]), group, start)
+        else:
+            slots = np.zeros(1, np.int64)
+        vectors = {}
+        devices, buckets = iter(self._values), iter(range(len(self._buckets)))
+        for key in self._node.keys:
+            if isinstance(key, BucketKey):
+                vectors[key.name] = self._buckets.values(next(buckets), start[slots])
+            else:
+                vectors[key.name] = next(devices).take(self._groups.members[group[slots]])
+        with np.errstate(all="ignore"):
+            vectors.update(self._program.vectors(slots))
+        return Batch(vectors, len(slots))
+
+    def _ordered(self, slots: IntArray, group: IntArray, start: IntArray) -> IntArray:
+        """Slots in ascending order of the keys; they come in that of groups, then buckets."""
+        kinds = [isinstance(key, BucketKey) for key in self._node.keys]
+        if kinds == sorted(kinds):
+            return slots
+        ranks, buckets = iter(self._groups.ranks), iter(range(len(self._buckets)))
+        keys = [
+            self._buckets.values(next(buckets), start[slots]).values if bucket else next(ranks)[group[slots]] for bucket in kinds
+        ]
+        ordered: IntArray = slots[np.lexsort(keys[::-1])]
+        return ordered

@@ -1,0 +1,124 @@
+"""Segments: the rows of a batch that fall into one cell, a group of devices and a bucket of time. Rows of a cell are neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsdb.exec.aggregate.bucket import Buckets
+from tsdb.exec.aggregate.group import Groups
+from tsdb.exec.evaluate import evaluate
+from tsdb.exec.kernels import bucket as kernels
+from tsdb.exec.rows import FileRows, RowSet
+from tsdb_format.vector import BoolArray, IntArray, Vector
+
+if TYPE_CHECKING:
+    from tsdb.exec.source import FileSource
+    from tsdb.plan.predicate import Predicate
+
+ALL = np.empty(0, np.bool_)
+_NO_TIMES = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segment k is the rows up to ``stop[k]`` of a batch, of ``group[k]`` and the bucket named ``start[k]`` (0 without buckets)."""
+
+    stop: IntArray
+    group: IntArray
+    start: IntArray
+
+    def __len__(self) -> int:
+        return len(self.stop)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each segment."""
+        return np.diff(self.stop, prepend=0)
+
+
+class RowBatch:
+    """A row set with what was read of it: columns and conditions that several functions share are read and decided once."""
+
+    def __init__(self, rows: RowSet, time: str) -> None:
+        self.rows = rows
+        self.time_name = time
+        self._columns: dict[str, Vector] = {}
+        self._masks: dict[Predicate, BoolArray] = {}
+
+    def read(self, name: str) -> Vector:
+        """A column's values."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = self.rows.read(name)
+        return found
+
+    def time(self) -> IntArray:
+        """Every row's time."""
+        return self.read(self.time_name).values
+
+    def mask(self, condition: Predicate | None) -> BoolArray:
+        """Rows that satisfy a condition; empty: all."""
+        if condition is None:
+            return ALL
+        found = self._masks.get(condition)
+        if found is None:
+            found = self._masks[condition] = evaluate(condition, self.read, self.rows.count)
+        return found
+
+    def taken(self, name: str, at: IntArray) -> Vector:
+        """A column's values of some rows (ascending); where nothing has read the column, of no others."""
+        if name in self._columns:
+            return self._columns[name].take(at)
+        mask = np.zeros(self.rows.count, np.bool_)
+        mask[at] = True
+        return self.rows.select(mask).read(name)
+
+
+def both(one: BoolArray, other: BoolArray | None) -> BoolArray:
+    """The conjunction of two masks, of which either may say nothing."""
+    if other is None or not len(other):
+        return one
+    return other if not len(one) else one & other
+
+
+class Segmenter:
+    """Finds the segments of batches."""
+
+    def __init__(self, groups: Groups, buckets: Buckets) -> None:
+        self.groups = groups
+        self.buckets = buckets
+        self._of_runs: dict[int, IntArray] = {}
+
+    def of_runs(self, source: FileSource) -> IntArray:
+        """The group of each of a file's devices."""
+        found = self._of_runs.get(source.index)
+        if found is None:
+            found = self._of_runs[source.index] = self.groups.of_device[source.open_file.device_number]
+        return found
+
+    def segments(self, batch: RowBatch) -> Segments:
+        """The segments of a batch that has rows."""
+        rows = batch.rows
+        if self.groups.count == 1 and not len(self.buckets):
+            return Segments(np.array([rows.count]), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        piece_stop, piece_group = self._pieces(rows)
+        times = batch.time() if len(self.buckets) else _NO_TIMES
+        room = rows.count if len(self.buckets) else len(piece_stop)
+        stop, group, start = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+        count = kernels.segments(piece_stop, piece_group, times, self.buckets.described, stop, group, start)
+        return Segments(stop[:count], group[:count], start[:count])
+
+    def _pieces(self, rows: RowSet) -> tuple[IntArray, IntArray]:
+        """Where each device's rows end, and its group."""
+        if isinstance(rows, FileRows):
+            row_start = rows.source.file.row_start
+            room = min(rows.count, len(rows.starts) + len(row_start))
+            stop, group = np.empty(room, np.int64), np.empty(room, np.int64)
+            count = kernels.pieces(row_start, rows.starts, rows.stops, self.of_runs(rows.source), stop, group)
+            return stop[:count], group[:count]
+        device = rows.device()
+        ends = np.append(np.flatnonzero(device[1:] != device[:-1]) + 1, rows.count)
+        return ends, self.groups.of_device[device[ends - 1]]

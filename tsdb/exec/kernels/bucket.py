@@ -1,0 +1,175 @@
+"""Kernels over buckets of time: where a time's bucket begins and ends, and which rows of a batch fall into one cell.
+
+A bucket is four of ``buckets`` i64: width in ticks (0: calendar), calendar months, origin and ticks of a day. The origin is a tick
+below the width at which some bucket begins or, for a calendar, a month (0 is January 1970). The first two and the last of int64
+stand for infinite times, which are two buckets of their own; buckets that reach beyond the finite times are cut there.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+from __future__ import annotations
+
+import numpy as np
+
+from tsdb_format.kernels.registry import kernel
+
+INFINITE = 2**63 - 1
+#: The first and the last finite time.
+FIRST, LAST = -(2**63) + 2, 2**63 - 2
+
+
+@kernel("(i64) -> i64", small=True)
+def month_of_day(day):
+    """The month, counted from January 1970, of a day that is counted from 1970-01-01; proleptic Gregorian calendar."""
+    shifted = day + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    from_march = (5 * of_year + 2) // 153
+    return (year + era * 400 - 1970) * 12 + from_march + 2
+
+
+@kernel("(i64) -> i64", small=True)
+def day_of_month(month):
+    """The first day of a month; both are counted as ``month_of_day`` counts them."""
+    from_march = month - 2
+    year = from_march // 12 + 1970
+    from_march -= from_march // 12 * 12
+    era = year // 400
+    of_era = year - era * 400
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + (153 * from_march + 2) // 5 - 719_468
+
+
+@kernel("(i64, i64) -> i64", small=True)
+def tick_of_month(month, day_ticks):
+    """The first tick of a month, cut to the finite times."""
+    day = day_of_month(month)
+    if day > LAST // day_ticks:
+        return LAST
+    return FIRST if day <= FIRST // day_ticks else day * day_ticks
+
+
+@kernel("(i64, i64[in], i64) -> i64", small=True)
+def first_tick(time, buckets, at):
+    """The first tick of a time's bucket, which is described from ``buckets[at]`` on."""
+    if time >= INFINITE or time < FIRST:
+        return INFINITE if time >= INFINITE else -INFINITE
+    if buckets[at + 1]:
+        months, origin = buckets[at + 1], buckets[at + 2]
+        month = month_of_day(time // buckets[at + 3])
+        return tick_of_month(month - (month - origin) % months, buckets[at + 3])
+    past = (time % buckets[at] - buckets[at + 2]) % buckets[at]
+    return FIRST if time < FIRST + past else time - past
+
+
+@kernel("(i64, i64[in], i64) -> i64", small=True)
+def last_tick(time, buckets, at):
+    """The last tick of a time's bucket, as ``first_tick``."""
+    if time >= INFINITE or time < FIRST:
+        return INFINITE if time >= INFINITE else -INFINITE
+    if buckets[at + 1]:
+        months, origin = buckets[at + 1], buckets[at + 2]
+        month = month_of_day(time // buckets[at + 3])
+        after = tick_of_month(month - (month - origin) % months + months, buckets[at + 3])
+        return LAST if after == LAST else after - 1
+    left = buckets[at] - 1 - (time % buckets[at] - buckets[at + 2]) % buckets[at]
+    return LAST if time > LAST - left else time + left
+
+
+@kernel("(i64[in], i64[in], i64, i64[out]) -> void", small=True)
+def first_ticks(times, buckets, at, out):
+    """``first_tick`` of each time; of all buckets, ``at`` < 0, the latest."""
+    for i in range(len(times)):
+        if at >= 0:
+            out[i] = first_tick(times[i], buckets, at)
+            continue
+        out[i] = first_tick(times[i], buckets, 0)
+        for other in range(4, len(buckets), 4):
+            out[i] = max(out[i], first_tick(times[i], buckets, other))
+
+
+@kernel("(i64[in], i64[in], i64[in], i64[in], i64[out], i64[out], i64[out]) -> i64", small=True)
+def segments(piece_stop, piece_group, times, buckets, stop, group, start):
+    """Cut a batch into segments: rows of one group that share every bucket. Returns how many.
+
+    The batch's rows come in pieces: rows up to ``piece_stop`` of one device, times ascending, of group ``piece_group``. A segment
+    gets the row that it ends before, its group and the latest first tick of its buckets, 0 without ``buckets``. Outputs have room
+    for as many segments as there are rows or, without buckets, pieces.
+    """
+    count = 0
+    at = 0
+    if len(buckets) == 0:
+        for piece in range(len(piece_stop)):
+            if count == 0 or group[count - 1] != piece_group[piece]:
+                group[count] = piece_group[piece]
+                start[count] = 0
+                count += 1
+            stop[count - 1] = piece_stop[piece]
+        return count
+    low, last = np.int64(1), np.int64(0)  # the bucket at hand: empty
+    for piece in range(len(piece_stop)):
+        end = piece_stop[piece]
+        while at < end:
+            time = times[at]
+            if not low <= time <= last:
+                low, last = first_tick(time, buckets, 0), last_tick(time, buckets, 0)
+                for other in range(4, len(buckets), 4):
+                    low = max(low, first_tick(time, buckets, other))
+                    last = min(last, last_tick(time, buckets, other))
+            step = 1  # rows before at are in the bucket, those from end on are not looked at
+            inside = at
+            while inside + step < end and times[inside + step] <= last:
+                inside += step
+                step *= 2
+            outside = min(inside + step, end)
+            while inside + 1 < outside:
+                middle = (inside + outside) // 2
+                if times[middle] <= last:
+                    inside = middle
+                else:
+                    outside = middle
+            at = inside + 1
+            if count == 0 or group[count - 1] != piece_group[piece] or start[count - 1] != low:
+                group[count] = piece_group[piece]
+                start[count] = low
+                count += 1
+            stop[count - 1] = at
+    return count
+
+
+@kernel("(i64[in], i64[in], i64[in], i64[in], i64[out], i64[out]) -> i64", small=True)
+def pieces(row_start, starts, stops, group_of_run, piece_stop, piece_group):
+    """The pieces (see ``segments``) of the rows of a file's ranges; ``group_of_run`` by its devices. Returns how many.
+
+    Outputs have room for as many as there are ranges and devices together.
+    """
+    count = 0
+    rows = 0
+    low = 0
+    device = -1
+    for i in range(len(starts)):
+        row = starts[i]
+        high = len(row_start) - 1
+        step = 1
+        while low + step < high and row_start[low + step] <= row:  # ranges ascend: the next device is often near
+            low += step
+            step *= 2
+        high = min(high, low + step)
+        while high - low > 1:  # the last device that starts at or before the row
+            middle = (low + high) // 2
+            if row_start[middle] <= row:
+                low = middle
+            else:
+                high = middle
+        while row < stops[i]:
+            while row_start[low + 1] <= row:
+                low += 1
+            end = min(stops[i], row_start[low + 1])
+            rows += end - row
+            if low != device:
+                device = low
+                piece_group[count] = group_of_run[low]
+                count += 1
+            piece_stop[count - 1] = rows
+            row = end
+    return count
