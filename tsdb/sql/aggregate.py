@@ -19,7 +19,7 @@ from tsdb.plan.node import Aggregate, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, columns_of
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import NATIVE, SYNTAX_WORDS, CallReader, CallText, read_call
-from tsdb.sql.clause import Clauses, Range, find_clauses, text_place, unwrapped
+from tsdb.sql.clause import Clauses, Range, find_clauses, sort_expression, text_place, unwrapped
 from tsdb.sql.environment import Environment
 from tsdb.sql.group import Group, read_group
 from tsdb.sql.literal import only
@@ -198,9 +198,9 @@ class _Binder:
             if place is not None and not self._replace(place, names if word == "HAVING" else frozenset()):
                 return False
         for place in made.clauses.orders:
-            alone = self._sorted(place)
+            alone = sort_expression(self.tokens, place)
             named = alone[1] - alone[0] == 1 and self.tokens[alone[0]].text.lower() in self.aliases
-            if not named and not self._replace(place, frozenset()):
+            if not named and not self._replace(alone, frozenset()):
                 return False
         return bool(made.groups or made.calls)
 
@@ -248,13 +248,6 @@ class _Binder:
             if token.is_name and self.text.column(place) is None and token.text.lower() in self.aliases:
                 return self.aliases[token.text.lower()].place
         return place
-
-    def _sorted(self, place: Range) -> Range:
-        """What an item of ORDER BY sorts by."""
-        start, stop = place
-        while stop - start > 1 and self.tokens[stop - 1].upper in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
-            stop -= 1
-        return start, stop
 
     def _replace(self, place: Range, known: frozenset[str]) -> bool:
         """Note the keys and calls in a run of tokens; False where it needs anything else. ``known`` may be named beyond keys."""

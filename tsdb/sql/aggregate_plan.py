@@ -10,7 +10,7 @@ from tsdb.plan.predicate import And, Predicate
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
 from tsdb.sql.aggregate import AggregateSelect, Item, spliced
-from tsdb.sql.clause import Range, text_place, unwrapped
+from tsdb.sql.clause import Range, sort_expression, text_place, unwrapped
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
@@ -165,10 +165,7 @@ def _sort_keys(made: AggregateSelect, outputs: list[str]) -> tuple[SortKey, ...]
 def _sorted_column(made: AggregateSelect, place: Range, node: exp.Ordered, outputs: list[str]) -> str | None:
     """The column that an item of ORDER BY names: by position, by alias, or by what it computes."""
     tokens = made.text.tokens
-    start, stop = place
-    while stop - start > 1 and tokens[stop - 1].upper in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
-        stop -= 1
-    start, stop = unwrapped(tokens, (start, stop))
+    start, stop = unwrapped(tokens, sort_expression(tokens, place))
     token = tokens[start]
     if stop - start == 1:
         if token.kind == NUMBER:

@@ -23,6 +23,7 @@ _CLAUSES = {
     "HAVING": ("", "having"), "WINDOW": ("", "windows"), "QUALIFY": ("", "qualify"), "ORDER": ("BY", "order"),
     "LIMIT": ("", "limit"), "FETCH": ("", "limit"), "OFFSET": ("", "offset"), "USING": ("SAMPLE", "sample"),
 }  # fmt: skip
+_DIRECTIONS = frozenset({"ASC", "DESC", "NULLS", "FIRST", "LAST"})
 _SET_OPERATIONS = frozenset({"UNION", "EXCEPT", "INTERSECT"})
 
 
@@ -106,6 +107,14 @@ def unwrapped(tokens: Sequence[Token], place: Range) -> Range:
     start, stop = place
     while stop - start > 2 and tokens[start].is_symbol("(") and closing(tokens, start) == stop - 1:
         start, stop = start + 1, stop - 1
+    return start, stop
+
+
+def sort_expression(tokens: Sequence[Token], place: Range) -> Range:
+    """What an item of ORDER BY sorts by."""
+    start, stop = place
+    while stop - start > 1 and tokens[stop - 1].upper in _DIRECTIONS:
+        stop -= 1
     return start, stop
 
 

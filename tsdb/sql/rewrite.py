@@ -213,6 +213,8 @@ class _Rewriter:
         """Let SELECTs read an Aggregate in place of its table and GROUP BY; the ids of these table nodes."""
         replaced: set[int] = set()
         for select in self.tree.find_all(exp.Select):
+            if _names_column(select):
+                continue
             made = bind_aggregate(self.query, select, self.tables, self.environment)
             splices = None if made is None else duck_splices(made, f"{INPUT_PREFIX}{len(self.inputs)}")
             if made is None or splices is None:
@@ -286,6 +288,16 @@ class _Rewriter:
         if listed:
             return [(after[1].end, after[1].end, f"{SEQUENCE_NAME}, ")]
         return [(after[1].start, after[1].start, f"({SEQUENCE_NAME}, "), (after[1].end, after[1].end, ")")]
+
+
+def _names_column(select: exp.Select) -> bool:
+    """Whether a SELECT stands in an item of another's list that DuckDB names by its text."""
+    node: exp.Expr = select
+    while (parent := node.parent) is not None:
+        if isinstance(parent, exp.Select) and node.arg_key == "expressions" and not isinstance(node, exp.Alias):
+            return True
+        node = parent
+    return False
 
 
 def assemble(query: Query, splices: list[Splice], inputs: tuple[tuple[str, Plan], ...], environment: Environment) -> DuckQuery:
