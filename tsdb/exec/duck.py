@@ -1,30 +1,24 @@
 """DuckDB as an operator: it runs SQL text over inputs that are scans and plans of ours.
 
-Each input is offered as a dataset whose columns are asked for when DuckDB scans it, so a scan reads what DuckDB's optimizer left of
-it, and one that is scanned twice runs twice. There is one DuckDB instance in a process, in memory, without access to Python's
-variables; every statement has a connection of its own. Time zone is UTC, as everywhere in tsdb.
+Each input is asked for its columns when DuckDB scans it, so a scan reads what DuckDB's optimizer left of it, and one that is
+scanned twice runs twice.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as pads
 
-from tsdb.exec.arrow import Converter, arrow_schema, vectors_of
+from tsdb.exec.arrow import vectors_of
 from tsdb.exec.batch import Batch
-from tsdb.exec.executor import execute
-from tsdb.plan.node import DuckQuery, Frame, Plan, Project, TableScan, children
-from tsdb.plan.rule.narrow_scan import narrowed
-from tsdb.plan.schema import output_schema
+from tsdb.exec.duck_input import DuckInput, scan_of
+from tsdb.exec.duck_instance import cursor
+from tsdb.plan.node import DuckQuery, Frame, Plan, TableScan
 from tsdb.quoting import quoted_name
 from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.parallel import pool
@@ -32,133 +26,9 @@ from tsdb_format.types import ColumnType, parse_type
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
-    from tsdb.settings import Settings
 
 #: Rows of the record batches that DuckDB hands out.
 BATCH_ROWS = 65_536
-
-
-class _Instance:
-    """The process's DuckDB. Made when first used, and anew in a forked child, whose copy has no threads."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.connection: Any = None
-        self.applied: tuple[int, int] | None = None
-        self.process = 0
-
-    def cursor(self, settings: Settings | None) -> Any:
-        with self.lock:
-            if self.connection is None or self.process != os.getpid():
-                folder = os.path.join(tempfile.gettempdir(), f"tsdb-duckdb-{os.getpid()}")
-                config = {"python_enable_replacements": False, "temp_directory": folder}
-                self.connection = duckdb.connect(":memory:", config=config)
-                self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
-                self.applied, self.process = None, os.getpid()
-            if settings is not None and self.applied != (settings.threads, settings.memory_limit):
-                self.connection.execute(f"SET GLOBAL threads = {settings.threads}")
-                self.connection.execute(f"SET GLOBAL memory_limit = '{max(settings.memory_limit, 2**26)}B'")
-                self.applied = (settings.threads, settings.memory_limit)
-            return self.connection.cursor()
-
-
-_INSTANCE = _Instance()
-
-
-def cursor(settings: Settings | None = None) -> Any:
-    """A connection for one statement; close it when done."""
-    return _INSTANCE.cursor(settings)
-
-
-class _Input(pads.Dataset):  # type: ignore[misc]
-    """One input as DuckDB sees it: a dataset with a schema, and a scanner per scan.
-
-    It does not keep its run alive: that way leads through DuckDB, where no collector of garbage sees the cycle.
-    """
-
-    def __init__(self, plan: Plan, run: DuckRun) -> None:
-        self._plan = plan
-        self._of_run = weakref.ref(run)
-        self._columns = output_schema(plan, run.context.snapshot)
-        self._kinds = dict(self._columns)
-
-    @property
-    def _run(self) -> DuckRun:
-        run = self._of_run()
-        assert run is not None, "whoever reads the result keeps its run"
-        return run
-
-    @property
-    def schema(self) -> Any:
-        """The input's Arrow schema."""
-        return arrow_schema(self._columns, dictionaries=True)
-
-    def scanner(self, columns: list[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
-        """What DuckDB calls for each scan, with the columns it wants and comparisons that it will not repeat."""
-        if not self._columns:
-            return _Scanner(self._run, self._plan, [], None, [])
-        wanted = list(self._kinds) if columns is None else list(columns)
-        text = "" if filter is None else str(filter)
-        read = [name for name in self._kinds if name in wanted or name in text]
-        narrowed = self._narrowed(tuple(read))
-        return _Scanner(self._run, narrowed, [(name, self._kinds[name]) for name in read], filter, wanted)
-
-    def _narrowed(self, names: tuple[str, ...]) -> Plan:
-        if names == tuple(self._kinds):
-            return self._plan
-        made = narrowed(self._plan, names)
-        if made is None:
-            return Project(self._plan, tuple((name, name) for name in names))
-        self._run.stand_in(_scan_of(self._plan), _scan_of(made))
-        return made
-
-
-def _scan_of(plan: Plan) -> Plan:
-    """The scan at the bottom of a plan of one branch."""
-    below = children(plan)
-    return _scan_of(below[0]) if below else plan
-
-
-class _Scanner:
-    """One scan of an input."""
-
-    def __init__(self, run: DuckRun, plan: Plan, columns: list[tuple[str, Any]], condition: Any, wanted: list[str]) -> None:
-        self._run = run
-        self._plan = plan
-        self._columns = columns
-        self._condition = condition
-        self._wanted = wanted
-
-    @property
-    def projected_schema(self) -> Any:
-        """The schema of what the reader gives."""
-        kinds = dict(self._columns)
-        return arrow_schema([(name, kinds[name]) for name in self._wanted], dictionaries=True)
-
-    def to_reader(self) -> Any:
-        """The rows, as a stream of record batches."""
-        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
-
-    def _batches(self) -> Iterator[Any]:
-        converter = Converter(self._columns, dictionaries=True)
-        try:
-            for batch in execute(self._plan, self._run.context):
-                made = converter.record_batch(batch)
-                for part in [made] if self._condition is None else _filtered(made, self._condition):
-                    yield part.select(self._wanted) if self._wanted else part
-        except Exception as error:
-            self._run.failure = error
-            raise
-
-
-def _filtered(batch: Any, condition: Any) -> list[Any]:
-    """The rows of a record batch that satisfy an Arrow expression, in order and on this thread: DuckDB waits for it."""
-    from pyarrow import acero
-
-    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
-    kept = acero.Declaration("filter", acero.FilterNodeOptions(condition), [source]).to_table(use_threads=False)
-    parts: list[Any] = kept.to_batches()
-    return parts
 
 
 class DuckRun:
@@ -192,7 +62,7 @@ class DuckRun:
         """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
         connection = cursor(self.context.settings)
         for name, child in self.plan.inputs:
-            connection.register(name, child.value if isinstance(child, Frame) else _Input(child, self))
+            connection.register(name, child.value if isinstance(child, Frame) else DuckInput(child, self))
         return connection
 
     def _relate(self, connection: Any) -> Any:
@@ -330,7 +200,7 @@ def _interruptible(act: Callable[[], Any], connection: Any) -> Any:
 
 def _scanned(plan: Plan) -> str:
     """The table that an input reads."""
-    scan = _scan_of(plan)
+    scan = scan_of(plan)
     return scan.table if isinstance(scan, TableScan) else scan.name if isinstance(scan, Frame) else "input"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from tsdb.exec.duck import cursor
+from tsdb.exec.duck_instance import cursor
 from tsdb.sql.constant import NULL, Constant, ConstantKind, integer, timestamp
 
 K = ConstantKind

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import duckdb
 
-from tsdb.exec.duck import cursor
+from tsdb.exec.duck_instance import cursor
 from tsdb.quoting import quoted_name
 
 #: (name, DuckDB's name of its type) of a relation's columns.

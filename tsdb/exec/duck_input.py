@@ -1,0 +1,188 @@
+"""An input of a DuckQuery as DuckDB sees it: so many rows, and a stream per scan of the columns and rows that the scan wants.
+
+DuckDB offers each comparison of a column with a constant that its optimizer has brought down to the scan. What the predicates of
+our scans say exactly is accepted, and DuckDB does not repeat it; so filters get here from wherever they stand in the text. How many
+rows there are decides which side of a join is kept in memory.
+"""
+
+from __future__ import annotations
+
+import datetime
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from duckdb import _sources
+
+from tsdb.exec.arrow import Converter, arrow_schema
+from tsdb.exec.executor import execute
+from tsdb.plan.node import Aggregate, Filter, LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
+from tsdb.plan.predicate import And, Compare, InSet, IsNull, Literal, Not, Or, Predicate
+from tsdb.plan.rule.narrow_scan import narrowed
+from tsdb.plan.schema import output_schema
+from tsdb_format.types import ColumnType, Kind
+
+if TYPE_CHECKING:
+    from tsdb.exec.duck import DuckRun
+    from tsdb.storage.snapshot import Snapshot
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_MICROSECONDS = {Kind.TIMESTAMP_S: 1_000_000, Kind.TIMESTAMP_MS: 1_000, Kind.TIMESTAMP_US: 1}
+#: What a group of rows is guessed to hold where nothing says it.
+_GROUP_ROWS = 100
+
+
+class DuckInput(_sources.ArrowScanSource):  # type: ignore[misc]
+    """One input: the output of a native plan.
+
+    It does not keep its run alive: that way leads through DuckDB, where no collector of garbage sees the cycle.
+    """
+
+    schema_is_stable = True
+
+    def __init__(self, plan: Plan, run: DuckRun) -> None:
+        super().__init__(None)
+        self._plan = plan
+        self._of_run = weakref.ref(run)
+        self._columns = output_schema(plan, run.context.snapshot)
+        self._kinds = dict(self._columns)
+        #: Of plans that are more than a scan, DuckDB filters the result; with native operators off, of all.
+        self._filters = isinstance(plan, TableScan) and run.context.settings.enable_native_operators
+
+    @property
+    def _run(self) -> DuckRun:
+        run = self._of_run()
+        assert run is not None, "whoever reads the result keeps its run"
+        return run
+
+    def __arrow_c_schema__(self) -> Any:
+        return arrow_schema(self._columns, dictionaries=True).__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        return self.stream(None, ())[0]
+
+    def rows(self) -> int:
+        """About how many rows there are."""
+        return rows_about(self._plan, self._run.context.snapshot)
+
+    def accepts(self, predicate: Any) -> bool:
+        """Whether the scan can leave out exactly the rows for which a predicate is not true."""
+        return self._filters and _predicate(predicate, self._kinds) is not None
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[Any, bool]:
+        """The rows that satisfy the accepted filters, with the columns of these indexes in this order."""
+        wanted = self._columns if columns is None else [self._columns[at] for at in columns]
+        plan = self._narrowed(tuple(name for name, _ in wanted), [_predicate(each, self._kinds) for each in filters])
+        schema = arrow_schema(wanted, dictionaries=True)
+        return pa.RecordBatchReader.from_batches(schema, self._batches(plan, wanted)).__arrow_c_stream__(), True
+
+    def _narrowed(self, names: tuple[str, ...], predicates: list[Predicate | None]) -> Plan:
+        made = self._plan
+        more = tuple(each for each in predicates if each is not None)
+        if more and isinstance(made, TableScan):
+            made = replace(made, predicate=And(more if made.predicate is None else (made.predicate, *more)))
+        if names != tuple(self._kinds):
+            made = narrowed(made, names) or Project(made, tuple((name, name) for name in names))
+        if scan_of(made) is not scan_of(self._plan):
+            self._run.stand_in(scan_of(self._plan), scan_of(made))
+        return made
+
+    def _batches(self, plan: Plan, columns: list[tuple[str, ColumnType]]) -> Iterator[Any]:
+        run = self._run
+        converter = Converter(columns, dictionaries=True)
+        try:
+            for batch in execute(plan, run.context):
+                yield converter.record_batch(batch)
+        except Exception as error:
+            run.failure = error
+            raise
+
+
+def scan_of(plan: Plan) -> Plan:
+    """The leaf at the bottom of a plan of one branch."""
+    below = children(plan)
+    return scan_of(below[0]) if below else plan
+
+
+def rows_about(plan: Plan, snapshot: Snapshot) -> int:
+    """About how many rows a native plan gives, from what is known without reading; filters are not looked at."""
+    match plan:
+        case TableScan(table=name):
+            return sum(file.row_count for file in snapshot.tables[name].files)
+        case TopK(child=child, limit=int() as limit) | Limit(child=child, limit=int() as limit):
+            return min(limit, rows_about(child, snapshot))
+        case LastRow(child=child, limit=limit):
+            return min(snapshot.tables[child.table].devices.count * limit, rows_about(child, snapshot))
+        case Aggregate(child=child, keys=keys):
+            return rows_about(child, snapshot) // _GROUP_ROWS + 1 if keys else 1
+        case Limit(child=child) | Sort(child=child) | Filter(child=child) | Project(child=child):
+            return rows_about(child, snapshot)
+    return 1
+
+
+def _predicate(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:
+    """The predicate that a node of DuckDB's filter is; None where there is none, or its chains are too deep."""
+    try:
+        return _translated(node, kinds)
+    except RecursionError:
+        return None
+
+
+def _translated(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:
+    match type(node).__name__:
+        case "Binary" if node.op in ("AND", "OR"):
+            left, right = _translated(node.left, kinds), _translated(node.right, kinds)
+            if left is None or right is None:
+                return None
+            return And((left, right)) if node.op == "AND" else Or((left, right))
+        case "Unary" if node.op == "NOT":
+            inner = _translated(node.operand, kinds)
+            return None if inner is None else Not(inner)
+        case "Postfix":
+            name = _column(node.operand, kinds)
+            if name is None or node.op not in ("IS NULL", "IS NOT NULL"):
+                return None
+            return IsNull(name) if node.op == "IS NULL" else Not(IsNull(name))
+        case "Binary" if node.op in ("=", "!=", "<", "<=", ">", ">="):
+            name = _column(node.left, kinds)
+            value = None if name is None else _literal(node.right, kinds[name])
+            return None if name is None or value is None else Compare(name, node.op, value)
+        case "In":
+            name = _column(node.operand, kinds)
+            if name is None:
+                return None
+            values = [_literal(each, kinds[name]) for each in node.values]
+            known = tuple(dict.fromkeys(value for value in values if value is not None))
+            return InSet(name, known) if values and None not in values else None
+    return None
+
+
+def _column(node: Any, kinds: dict[str, ColumnType]) -> str | None:
+    parts = getattr(node, "parts", ())
+    return parts[0] if len(parts) == 1 and parts[0] in kinds else None
+
+
+def _literal(node: Any, kind: ColumnType) -> Literal | None:
+    """A constant in the column's physical domain; None where it is not surely of it."""
+    value = getattr(node, "value", None)
+    match kind.kind:
+        case Kind.BOOLEAN:
+            return value if isinstance(value, bool) else None
+        case Kind.INT32 | Kind.INT64:
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        case Kind.FLOAT | Kind.DOUBLE:
+            return value if isinstance(value, float) else None
+        case Kind.STRING:
+            return value if isinstance(value, str) else None
+        case Kind.DATE:
+            plain = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+            return (value - _EPOCH.date()).days if plain and isinstance(value, datetime.date) else None
+        case Kind.TIMESTAMP_S | Kind.TIMESTAMP_MS | Kind.TIMESTAMP_US:
+            if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
+                return None
+            ticks, rest = divmod((value - _EPOCH) // _MICROSECOND, _MICROSECONDS[kind.kind])
+            return ticks if rest == 0 else None
+    return None

@@ -1,0 +1,48 @@
+"""The process's DuckDB: one instance, in memory, without access to Python's variables; every statement has a connection of its own.
+
+Time zone is UTC, as everywhere in tsdb.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+if TYPE_CHECKING:
+    from tsdb.settings import Settings
+
+
+class _Instance:
+    """Made when first used, and anew in a forked child, whose copy has no threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.connection: Any = None
+        self.applied: tuple[int, int] | None = None
+        self.process = 0
+
+    def cursor(self, settings: Settings | None) -> Any:
+        with self.lock:
+            if self.connection is None or self.process != os.getpid():
+                folder = os.path.join(tempfile.gettempdir(), f"tsdb-duckdb-{os.getpid()}")
+                config = {"python_enable_replacements": False, "temp_directory": folder}
+                self.connection = duckdb.connect(":memory:", config=config)
+                self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
+                self.applied, self.process = None, os.getpid()
+            if settings is not None and self.applied != (settings.threads, settings.memory_limit):
+                self.connection.execute(f"SET GLOBAL threads = {settings.threads}")
+                self.connection.execute(f"SET GLOBAL memory_limit = '{max(settings.memory_limit, 2**26)}B'")
+                self.applied = (settings.threads, settings.memory_limit)
+            return self.connection.cursor()
+
+
+_INSTANCE = _Instance()
+
+
+def cursor(settings: Settings | None = None) -> Any:
+    """A connection for one statement; close it when done."""
+    return _INSTANCE.cursor(settings)
