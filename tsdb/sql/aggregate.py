@@ -127,7 +127,7 @@ def bind_aggregate(
     distinct = select.args.get("distinct")
     if reference is None or not only(select, *_PARTS) or (distinct is not None and distinct.args.get("on")):
         return None
-    if not _may_aggregate(query, select) or not __import__("os").environ.get("TSDB_B"):  # TEMPORARY: until the executor can
+    if not _may_aggregate(query, select):
         return None
     if any(isinstance(part, exp.Query) for name, nodes in select.args.items() if name != "with_" for part in _walk(nodes)):
         return None
