@@ -33,7 +33,8 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def _key(row: Sequence[Any]) -> str:
-    return repr([f"{value:.6g}" if isinstance(value, float) else value for value in row])
+    """What rows sort by: floats roughly, and -0.0 as 0.0, since either may be the least or greatest of both."""
+    return repr([f"{value + 0.0:.6g}" if isinstance(value, float) else value for value in row])
 
 
 def _same(found: list[tuple[Any, ...]], wanted: list[tuple[Any, ...]], *, ordered: bool) -> bool:
