@@ -64,6 +64,12 @@ class Block:
         """Whether rows are grouped."""
         return "GROUP" in self.clauses or "SAMPLE" in self.clauses
 
+    def precedes(self, word: str, at: int) -> None:
+        """Fail where a clause stands behind the one at a position."""
+        clause = self.clauses.get(word)
+        if clause is not None and clause.keyword > at:
+            self.draft.fail(f"{word} comes before {self.draft.written(at, at + 2).upper()}", clause.keyword)
+
     def items(self) -> list[Item]:
         """The select list; empty for FROM without SELECT."""
         clause = self.clauses.get("SELECT")

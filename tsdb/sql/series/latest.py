@@ -46,6 +46,7 @@ def _is_clause(draft: Draft, at: int) -> bool:
 def _edits(block: Block, at: int, tables: Mapping[str, Table]) -> Sequence[Edit]:
     draft, clause = block.draft, block.clauses["LATEST"]
     tokens = draft.tokens
+    block.precedes("WHERE", at)
     if "QUALIFY" in block.clauses or ("HAVING" in block.clauses and "GROUP" not in block.clauses):
         draft.fail("QUALIFY and HAVING do not stand with LATEST: put the SELECT with LATEST in a subquery", at)
     if "GROUP" in block.clauses and block.clauses["GROUP"].keyword < at:

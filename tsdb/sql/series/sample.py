@@ -19,6 +19,7 @@ from tsdb.sql.series.width import interval, short_interval
 from tsdb.sql.token import PARAMETER, STRING, Cursor
 
 WORDS = frozenset({"SAMPLE"})
+NOT_FIRST = "SAMPLE BY aligns to the calendar, not to the first observation: leave ALIGN TO FIRST OBSERVATION out"
 _METHODS = frozenset({"PREV", "LINEAR", "NULL", "NONE"})
 
 
@@ -61,6 +62,7 @@ class _Sample:
             self.draft.fail(
                 "SAMPLE BY groups by the items that aggregate nothing: it takes no GROUP BY", block.clauses["GROUP"].keyword
             )
+        block.precedes("WHERE", at)
         self.source: Source = source
         self.items = block.items()
         if not self.items:
@@ -261,7 +263,7 @@ def _aligned(draft: Draft, cursor: Cursor, bucket: Bucket) -> Bucket:
     """ALIGN TO CALENDAR [TIME ZONE z] [WITH OFFSET o]."""
     at = cursor.at
     if cursor.accept("ALIGN", "TO", "FIRST", "OBSERVATION"):
-        draft.fail("SAMPLE BY aligns to the calendar, not to the first observation: leave ALIGN TO FIRST OBSERVATION out", at)
+        draft.fail(NOT_FIRST, at)
     if not cursor.accept("ALIGN", "TO", "CALENDAR"):
         draft.fail("expected ALIGN TO CALENDAR", at)
     zone: Part | None = None

@@ -83,9 +83,9 @@ def _with_keys(call: Call) -> Call:
     if listed is not None and any(tokens[at].upper == "PARTITION" for at in range(*listed)):
         more = [end for start, end in arguments if start > listed[1]]
         return replace(call, arguments=(), named={**named, "data": (listed[0], max((listed[1], *more)))})
-    at = next(
-        (at for at, (start, end) in enumerate(arguments) if any(tokens[i].upper == "PARTITION" for i in range(start, end))), 0
-    )
+    at = next((at for at, part in enumerate(arguments) if any(tokens[i].upper == "PARTITION" for i in range(*part))), None)
+    if at is None:
+        return call
     extra = len(arguments) - (3 if at == 0 else 4)
     if extra > 0:
         arguments[at : at + extra + 1] = [(arguments[at][0], arguments[at + extra][1])]
