@@ -120,6 +120,8 @@ class _Stream:
         TABLE.to_reader(),
         pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)]),
         TABLE.set_column(1, "host", TABLE["host"].dictionary_encode()),
+        TABLE.set_column(1, "host", TABLE["host"].dictionary_encode(null_encoding="encode")),
+        TABLE.set_column(7, "s", TABLE["s"].dictionary_encode(null_encoding="encode")),
         TABLE.set_column(7, "s", TABLE["s"].cast(pa.large_string())).set_column(10, "raw", TABLE["raw"].cast(pa.large_binary())),
         TABLE.set_column(1, "host", TABLE["host"].cast(pa.string_view())),
         TABLE.set_column(0, "time", TABLE["time"].cast(pa.timestamp("ns"))),

@@ -284,7 +284,7 @@ def _single() -> TableCase:
     """A table without tags: one device."""
     schema = make_schema(("time", TIMESTAMP_US, Role.TIME), ("v", DOUBLE, Role.FIELD), ("c", INT64, Role.FIELD))
     rows: list[Row] = [
-        {"time": (START_S + number * 61) * 10**6, "v": None if number % 7 == 3 else math.sin(number), "c": number * 3}
+        {"time": (START_S + number * 61) * 10**6, "v": None if number % 7 == 3 else math.sin(number) + 1.5, "c": number * 3}
         for number in range(64)
     ]
     return TableCase("single", schema, [rows[:30], rows[30:50], rows[50:]])

@@ -111,8 +111,8 @@ def _plain(array: Any) -> Any:
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
-    if pa.types.is_dictionary(array.type) and not is_text(array.type.value_type):
-        array = array.dictionary_decode()
+    if pa.types.is_dictionary(array.type) and (array.dictionary.null_count or not is_text(array.type.value_type)):
+        array = array.dictionary_decode()  # a NULL among the values is then counted as one
     for view, plain in ((pa.string_view(), pa.large_string()), (pa.binary_view(), pa.large_binary())):
         if array.type == view:
             array = array.cast(plain)
@@ -256,8 +256,6 @@ def _to_string(array: Any, valid: BoolArray | None, column: Column, reading: Tim
 
     if pa.types.is_dictionary(array.type):
         offsets, data = strings_of(array.dictionary)
-        if array.dictionary.null_count:
-            return _to_string(array.dictionary_decode(), valid, column, reading, numbers)
         codes = pc.cast(array.indices, pa.int32())
         return Converted(Vector(column.type, values_of(codes, np.int32), valid, Pool(offsets, data)))
     binary = pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)
