@@ -41,6 +41,8 @@ _BERLIN = "(time_bucket(INTERVAL '{}', time::TIMESTAMPTZ, 'Europe/Berlin') AT TI
          "SELECT host, rack, first(v ORDER BY time), last(v ORDER BY time), max_by(n, time) FROM t GROUP BY 1, 2"),
         ("SELECT time, host, rack, last(v) FROM t SAMPLE BY 3h",
          "SELECT time_bucket(INTERVAL 3 hours, time), host, rack, last(v ORDER BY time) FROM t GROUP BY ALL"),
+        ("SELECT host, first(time ORDER BY v DESC NULLS LAST, time) AS at FROM t GROUP BY host",
+         "SELECT host, first(time ORDER BY v DESC NULLS LAST, time) FROM t GROUP BY host"),
         ("SELECT first_by(n, v) FROM t WHERE v IS NOT NULL AND n IS NOT NULL",
          "SELECT arg_min_null(n, v) FROM t WHERE v IS NOT NULL AND n IS NOT NULL"),
         ("SELECT time_bucket('1 day', time, 'Europe/Berlin'), count(*) FROM t GROUP BY 1",

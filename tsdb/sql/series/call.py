@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tsdb.sql.series.block import closing, split
+from tsdb.sql.series.block import at_top, closing, split
 from tsdb.sql.series.draft import Draft
 
 Range = tuple[int, int]
@@ -25,6 +25,11 @@ class Call:
     def name(self) -> str:
         """The name in upper case."""
         return self.draft.tokens[self.at].text.upper()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an ORDER BY stands behind the arguments: what looks like more of them are its keys."""
+        return any(self.draft.tokens[at].upper == "ORDER" for at in at_top(self.draft.tokens, self.at + 2, self.close))
 
     @property
     def span(self) -> tuple[int, int]:

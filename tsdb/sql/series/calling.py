@@ -28,7 +28,7 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
 def _edits(call: Call) -> list[Edit]:
     draft, (start, end) = call.draft, call.draft.span(call.at, call.at + 1)
     if call.name in _BY:
-        if call.name in ("FIRST", "LAST") and len(call.arguments) != 2:
+        if call.name in ("FIRST", "LAST") and (len(call.arguments) != 2 or call.ordered):
             return []
         call.require(2, 2, f"{call.name.lower()}(value, time)")
         return [Edit(start, end, (_BY[call.name],))]
