@@ -226,6 +226,28 @@ def test_what_duckdb_refuses(twin: Twin, sql: str) -> None:
         twin.db.sql(sql).fetchall()
 
 
+@pytest.mark.parametrize(
+    ("sql", "order"),
+    [
+        ("SELECT host, max(i) FROM t GROUP BY host, rack ORDER BY rack, host", "by=[rack, host]"),
+        ("SELECT date_trunc('day', time) AS e, host, max(i) FROM t GROUP BY host, e ORDER BY e, host LIMIT 7", "ticks, host]"),
+        ("SELECT host, date_trunc('day', time), max(i) FROM t GROUP BY ALL ORDER BY ALL", "by=[host, every"),
+        ("SELECT rack, max(i) AS m FROM t GROUP BY rack ORDER BY rack, m DESC", "by=[rack]"),
+        ("SELECT host || '-' || region AS k, count(*) FROM t GROUP BY k ORDER BY k LIMIT 2", "by=["),
+    ],
+)  # fmt: skip
+def test_groups_come_in_the_order_that_is_asked_for(twin: Twin, sql: str, order: str) -> None:
+    plan = check(twin, sql)
+    assert order in plan
+    assert "Sort" not in plan
+    assert "TopK" not in plan
+
+
+@pytest.mark.parametrize("order", ["ALL DESC", "rack DESC, host", "host NULLS FIRST, rack", "max(i), host, rack"])
+def test_groups_are_sorted_otherwise(twin: Twin, order: str) -> None:
+    assert "Sort" in check(twin, f"SELECT host, rack, max(i) FROM t GROUP BY ALL ORDER BY {order}")
+
+
 def test_parameters(twin: Twin) -> None:
     text = "SELECT host, count(*) AS n FROM t WHERE i > $1 GROUP BY host HAVING count(*) > $2 ORDER BY n, host LIMIT $3"
     assert "DuckQuery" not in twin.plan(text, [0, 1, 2])

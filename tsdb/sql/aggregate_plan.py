@@ -40,10 +40,11 @@ def native_plan(made: AggregateSelect) -> tuple[Plan, tuple[str, ...]] | None:
     names = shown_names(made)
     if having is None or keys is None or names is None:
         return None
+    ordered = _ordered(made, keys)
     plan = made.source()
     if having:
         plan = Filter(plan, And(tuple(having)))
-    if keys:
+    if not ordered:
         plan = Sort(plan, keys)
     limit, offset = counts
     if limit is not None or offset:
@@ -142,6 +143,16 @@ def _column(made: AggregateSelect, node: exp.Column) -> Column | None:
     return None if found is None else Column(found, types[found], Role.FIELD, 0)
 
 
+def _ordered(made: AggregateSelect, keys: tuple[SortKey, ...]) -> bool:
+    """Whether groups come in this order; they come in that of the group keys, of which the order is free."""
+    groups = {group.key.name: group for group in made.groups}
+    if any(key.descending or key.nulls_first or key.column not in groups for key in keys):
+        return False
+    first = [groups[key.column] for key in keys]
+    made.groups = [*first, *(group for group in made.groups if group not in first)]
+    return True
+
+
 def _sort_keys(made: AggregateSelect, outputs: list[str]) -> tuple[SortKey, ...] | None:
     """ORDER BY as columns of the Aggregate."""
     order = made.select.args.get("order")
@@ -149,23 +160,34 @@ def _sort_keys(made: AggregateSelect, outputs: list[str]) -> tuple[SortKey, ...]
         return ()
     if not only(order, "expressions"):
         return None
-    keys: list[SortKey] = []
+    keys: dict[str, SortKey] = {}
     types = made.types()
     for place, node in zip(made.clauses.orders, order.expressions, strict=True):
         if not isinstance(node, exp.Ordered) or not only(node, "this", "desc", "nulls_first"):
             return None
-        column = _sorted_column(made, place, node, outputs)
-        if column is None or types[column].kind in UNSORTABLE:
-            return None
-        if all(key.column != column for key in keys):
-            keys.append(SortKey(column, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))))
-    return tuple(keys)
+        start, stop = sort_expression(made.text.tokens, place)
+        every = stop - start == 1 and made.text.tokens[start].upper == "ALL"
+        for column in outputs if every else [_sorted_column(made, (start, stop), outputs)]:
+            if column is None or types[column].kind in UNSORTABLE:
+                return None
+            keys.setdefault(column, SortKey(column, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))))
+    return _telling(made, tuple(keys.values()))
 
 
-def _sorted_column(made: AggregateSelect, place: Range, node: exp.Ordered, outputs: list[str]) -> str | None:
+def _telling(made: AggregateSelect, keys: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+    """The keys up to where they tell all groups apart."""
+    left = {group.key.name for group in made.groups}
+    for at, key in enumerate(keys):
+        if not left:
+            return keys[:at]
+        left.discard(key.column)
+    return keys
+
+
+def _sorted_column(made: AggregateSelect, place: Range, outputs: list[str]) -> str | None:
     """The column that an item of ORDER BY names: by position, by alias, or by what it computes."""
     tokens = made.text.tokens
-    start, stop = unwrapped(tokens, sort_expression(tokens, place))
+    start, stop = unwrapped(tokens, place)
     token = tokens[start]
     if stop - start == 1:
         if token.kind == NUMBER:
