@@ -146,6 +146,7 @@ _VALUES: dict[str, list[Any]] = {
 @pytest.mark.parametrize("seed", range(3))
 def test_the_history_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, mode: str) -> None:
     monkeypatch.setattr(memtables, "_TAIL_ROWS", 8)
+    monkeypatch.setattr(memtables, "_TOGETHER_MIN", 2)
     taken: list[Row] = []
 
     def counted(data: Any, schema: Any) -> Row | None:
@@ -174,7 +175,8 @@ def test_the_history_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert short == run("long")
 
 
-def test_a_view_has_the_rows_up_to_its_commit_and_later_ones_stay_apart() -> None:
+def test_a_view_has_the_rows_up_to_its_commit_and_later_ones_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memtables, "_TOGETHER_MIN", 3)
     _, devices = DeviceTable.empty(SCHEMA).resolve({}, 1)
     memtable = Memtable(TABLE, devices, Tombstones.none())
     times = [50, 20, 90, 30, 70]
@@ -196,6 +198,7 @@ def test_a_view_has_the_rows_up_to_its_commit_and_later_ones_stay_apart() -> Non
 
 def test_threads_that_write_row_by_row_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memtables, "_TAIL_ROWS", 16)
+    monkeypatch.setattr(memtables, "_TOGETHER_MIN", 4)
     with tsdb.open(tmp_path / "db") as db:
         db.sql(f"CREATE TABLE t {_COLUMNS}")
         counts: list[int] = []

@@ -39,6 +39,8 @@ _RUNS_MAX = 256
 _DELETE_BYTES = 64
 #: Rows of commits of one row that are made a run at once.
 _TAIL_ROWS = 1_024
+#: Fewer of them become a run each: to sort them takes the order of the devices, which may be new and many.
+_TOGETHER_MIN = 32
 #: Devices whose numbers are kept by their tags, for commits of one row.
 _NUMBERS_MAX = 16_384
 #: Later than every commit.
@@ -185,11 +187,15 @@ class Memtable:
             self.nbytes += row.nbytes
 
     def _gather_tail(self, sequence: int) -> None:
-        """Make runs of the rows that came one by one, up to commit ``sequence``: one of those that are visible. Under the lock."""
+        """Make runs of the rows that came one by one, up to commit ``sequence``: one of those that are visible if they are many.
+
+        Called under the lock.
+        """
         rows = [(number, row) for number, row in self._tail if number <= sequence]
         if not rows:
             return
         settled = sum(number <= self._visible for number, _ in rows)  # the first ones
+        settled = settled if settled >= _TOGETHER_MIN else 0
         groups = [rows[:settled]] if settled else []
         groups += [[each] for each in rows[settled:]]
         runs = {group[-1][0]: run_of(self.table, group, self.devices) for group in groups}
