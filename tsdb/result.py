@@ -65,13 +65,14 @@ class NativeSource:
         context = self.context
         kept: list[Batch] | None = []
         count = 0
-        for batch in running:
-            count += batch.row_count
-            if kept is not None and count <= KEPT_ROWS:
-                kept.append(batch)
-            else:
-                kept = None
-            yield batch
+        with context.under_way():
+            for batch in running:
+                count += batch.row_count
+                if kept is not None and count <= KEPT_ROWS:
+                    kept.append(batch)
+                else:
+                    kept = None
+                yield batch
         self._kept = kept
         self.context, self._whole = context, True
 

@@ -21,10 +21,11 @@ from tsdb.catalog.table import Table, create_table_text
 from tsdb.exec.batch import Batch
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
+from tsdb.exec.under_way import UnderWay
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, TableScan, TopK, children
 from tsdb.plan.schema import duckdb_name, output_schema
 from tsdb.result import KEPT_ROWS, NativeSource, Result, Source
-from tsdb.settings import SETTINGS, Settings, find, show
+from tsdb.settings import Settings, find
 from tsdb.sql.reader import read_statement
 from tsdb.sql.statement import (
     AlterTable,
@@ -40,16 +41,18 @@ from tsdb.sql.statement import (
     SetSetting,
     ShowCreateTable,
     ShowDevices,
+    ShowFiles,
+    ShowQueries,
     ShowSettings,
     ShowTables,
     Statement,
     Update,
 )
-from tsdb.storage.snapshot import OpenFile
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.types import INT64, STRING, ColumnType
 
 if TYPE_CHECKING:
+    from tsdb.listing import Listing
     from tsdb.sql.environment import Parameters
     from tsdb.sql.planner import BoundQuery, Planner
     from tsdb.storage.snapshot import Snapshot
@@ -81,6 +84,7 @@ class Session:
         self._planners: dict[str, Planner] = {}
         self._plans: dict[Any, _Prepared] = {}
         self._changing = threading.Lock()
+        self._under_way = UnderWay()
 
     @property
     def settings(self) -> Settings:
@@ -99,9 +103,9 @@ class Session:
         if prepared is not None:
             tables = _tables_now(prepared, snapshot)
             if tables is prepared.tables:
-                return self._result(prepared, snapshot, chosen)
+                return self._result(prepared, snapshot, chosen, text)
             if tables == prepared.tables:  # another process committed: equal tables, read anew
-                return self._result(_remember(self._plans, key, replace(prepared, tables=tables)), snapshot, chosen)
+                return self._result(_remember(self._plans, key, replace(prepared, tables=tables)), snapshot, chosen, text)
         statement = self._statements.get(text)
         if statement is None:
             statement = _remember(self._statements, text, read_statement(text))
@@ -115,7 +119,7 @@ class Session:
         prepared = self._prepare(query, parameters, settings, snapshot)
         if key is not None and not prepared.bound.volatile:
             _remember(self._plans, key, prepared)
-        return self._result(prepared, snapshot, settings)
+        return self._result(prepared, snapshot, settings, query.text)
 
     def _prepare(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> _Prepared:
         from tsdb.sql.planner import Planner
@@ -129,11 +133,11 @@ class Session:
         used = tuple({table.name: table for table in _tables_of(bound.plan, tables)}.values())
         return _Prepared(bound, schema, used, query.settings, _is_bounded(bound.plan))
 
-    def _result(self, prepared: _Prepared, snapshot: Snapshot, settings: Settings) -> Result:
+    def _result(self, prepared: _Prepared, snapshot: Snapshot, settings: Settings, text: str) -> Result:
         """Results of few rows are computed at once; others when they are asked for."""
         if prepared.settings:
             settings = settings.changed(prepared.settings)
-        source = _source(prepared, snapshot, settings)
+        source = _source(prepared, snapshot, settings, text, self._under_way)
         if prepared.bounded:
             source.settle()
         return Result(source)
@@ -163,19 +167,30 @@ class Session:
             case SetSetting(name, value):
                 self._set(name, value)
                 return Result(None)
-            case ShowSettings(name):
-                return _listing(*_setting_rows(settings, name))
+            case ShowSettings() | ShowTables() | ShowFiles() | ShowQueries():
+                return _listing(*self._shown(statement, settings, snapshot))
             case ShowCreateTable(name):
                 return _listing(("sql",), (STRING,), [(create_table_text(store.table(name)),)])
             case Describe(name):
                 rows = [(c.name, duckdb_name(c.type), c.role.name) for c in store.table(name).schema]
                 return _listing(("column_name", "column_type", "role"), (STRING, STRING, STRING), rows)
-            case ShowTables():
-                return _listing(
-                    ("name", "rows", "devices", "files", "columns"), (STRING, INT64, INT64, INT64, INT64), _table_rows(snapshot)
-                )
             case Query():
                 return self._query(statement, parameters, settings, snapshot, None)
+
+    def _shown(
+        self, statement: ShowSettings | ShowTables | ShowFiles | ShowQueries, settings: Settings, snapshot: Snapshot
+    ) -> Listing:
+        from tsdb import listing
+
+        match statement:
+            case ShowSettings(name):
+                return listing.settings(settings, name)
+            case ShowTables():
+                return listing.tables(snapshot)
+            case ShowFiles(table):
+                return listing.files(snapshot, None if table is None else self._store.table(table).name)
+            case ShowQueries():
+                return listing.queries(self._under_way)
 
     def _set(self, name: str, value: object | None) -> None:
         info = find(name)
@@ -222,7 +237,7 @@ class Session:
         settings = settings.changed(statement.query.settings)
         name = self._store.table(statement.table).name
         columns, batch = show_devices(name, statement, parameters, settings, snapshot)
-        return _whole([(column.name, column.type) for column in columns], batch)
+        return _whole(columns, batch)
 
     def _explain(self, statement: Explain, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> Result:
         from tsdb.plan import explain, optimizer
@@ -231,7 +246,9 @@ class Session:
         plan, stats, more = prepared.bound.plan, None, {}
         tables = {table.name: table for table in prepared.tables}
         settings = settings.changed(statement.query.settings)
-        source = _source(prepared, snapshot, settings)  # also raises what the query would raise
+        source = _source(
+            prepared, snapshot, settings, statement.query.text, self._under_way
+        )  # also raises what the query would raise
         if statement.analyze:
             started = time.perf_counter()
             more["rows"] = sum(len(part) for part in source.rows(65_536))
@@ -308,11 +325,11 @@ def _tables_of(plan: Plan, tables: Mapping[str, Table]) -> Iterator[Table]:
         yield from _tables_of(child, tables)
 
 
-def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings) -> Source:
+def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings, text: str, register: UnderWay) -> Source:
     plan = prepared.bound.plan
 
     def make_context() -> ExecContext:
-        return ExecContext(snapshot, settings, settings.threads)
+        return ExecContext(snapshot, settings, settings.threads, text=text, register=register)
 
     if isinstance(plan, DuckQuery):
         from tsdb.exec.duck import DuckRun
@@ -328,7 +345,7 @@ def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings) -> Sour
 
 
 def _listing(names: tuple[str, ...], types: tuple[ColumnType, ...], rows: Sequence[tuple[object, ...]]) -> Result:
-    """Rows that no table holds."""
+    """A listing as a result."""
     from tsdb.exec.literal import literal_batch
 
     return _whole(list(zip(names, types, strict=True)), literal_batch(Rows(names, types, tuple(rows))))
@@ -341,23 +358,3 @@ def _whole(schema: list[tuple[str, ColumnType]], batch: Batch) -> Result:
         return ExecContext(None, Settings()), iter([batch] if batch.row_count else [])  # type: ignore[arg-type]
 
     return Result(NativeSource([name for name, _ in schema], schema, run))
-
-
-def _setting_rows(settings: Settings, name: str | None) -> tuple[tuple[str, ...], tuple[ColumnType, ...], list[tuple[object, ...]]]:
-    defaults = Settings()
-    infos = [find(name)] if name is not None else list(SETTINGS.values())
-    rows: list[tuple[object, ...]] = [
-        (info.name, show(getattr(settings, info.name)), show(getattr(defaults, info.name)), info.meaning) for info in infos
-    ]
-    return ("name", "value", "default", "meaning"), (STRING,) * 4, rows
-
-
-def _table_rows(snapshot: Snapshot) -> list[tuple[object, ...]]:
-    """What each table holds, in files and in memory; rows count as often as a version is stored, deleted ones until a rewrite."""
-    rows: list[tuple[object, ...]] = []
-    for name in sorted(snapshot.tables):
-        table = snapshot.tables[name]
-        held = sum(file.row_count for file in table.files)
-        files = sum(isinstance(file, OpenFile) for file in table.files)
-        rows.append((name, held, table.devices.count, files, len(table.table.schema)))
-    return rows

@@ -270,7 +270,7 @@ print(json.dumps([len(rows), [name for name in heavy if name in sys.modules]]))
     [
         (NEWEST, {"sqlglot"}), ("SELECT host FROM cpu WHERE time > now() - INTERVAL 1 DAY LIMIT 3", {"sqlglot"}),
         ("SHOW TABLES", set()), ("DESCRIBE cpu", set()), ("SHOW SETTINGS", set()), (f"EXPLAIN {NEWEST}", {"sqlglot"}),
-        ("SELECT count(*) FROM cpu", {"sqlglot", "duckdb", "pyarrow"}),
+        ("SELECT count(*) FROM cpu", {"sqlglot", "duckdb"}),
     ],
 )  # fmt: skip
 def test_a_fresh_process_loads_only_what_a_statement_needs(db: tsdb.Database, sql: str, wanted: set[str]) -> None:

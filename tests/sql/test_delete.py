@@ -167,7 +167,7 @@ class History:
             wanted = [plain(row) for row in self.duck.execute(question).fetchall()]
             found = [plain(row) for row in self.db.sql(question).fetchall()]
             assert found == wanted, question
-        shown = self.db.sql("SHOW DEVICES FROM t").fetchall()
+        shown = [row[:3] for row in self.db.sql("SHOW DEVICES FROM t").fetchall()]
         assert shown == self.duck.execute("SELECT DISTINCT host, rack, label FROM t ORDER BY host, rack").fetchall()
 
 
@@ -202,7 +202,7 @@ def test_parameters_and_settings(db: tsdb.Database) -> None:
     assert db.sql("DELETE FROM t WHERE host = ? AND n >= ?", ["h0", 15]).fetchall() == [(5,)]
     assert db.sql("DELETE FROM t WHERE n = $n OR host = $host SETTINGS threads = 1", {"n": 1, "host": "h2"}).fetchall() == [(11,)]
     assert db.sql("UPDATE t SET tags = ?, v = [1, ?] WHERE host = ?", ["x", 2, "h1"]).fetchall() == [(1,)]
-    assert db.sql("SHOW DEVICES FROM t WHERE tags = ?", ["x"]).fetchall() == [("h1", "x", (1.0, 2.0))]
+    assert db.sql("SHOW DEVICES FROM t WHERE tags = ?", ["x"]).fetchall()[0][:3] == ("h1", "x", (1.0, 2.0))
     for text, params in (("DELETE FROM t WHERE n = ?", None), ("DELETE FROM t WHERE n = 1", [1]), ("DELETE FROM t", [1])):
         with pytest.raises(tsdb.InvalidInput):
             db.sql(text, params)

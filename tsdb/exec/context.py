@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tsdb.exec.stats import QueryStats
 
 if TYPE_CHECKING:
+    from tsdb.exec.under_way import UnderWay
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot
 
@@ -20,3 +22,9 @@ class ExecContext:
     settings: Settings
     threads: int = 1
     stats: QueryStats = field(default_factory=QueryStats)
+    text: str = ""
+    register: UnderWay | None = None
+
+    def under_way(self) -> AbstractContextManager[None]:
+        """A block in which the execution is listed by SHOW QUERIES."""
+        return nullcontext() if self.register is None else self.register.enter(self.text, self.stats)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tsdb.exec.arrow import vectors_of
 from tsdb.exec.batch import Batch
 from tsdb.exec.duck_input import DuckInput, scan_of
-from tsdb.exec.duck_instance import cursor
+from tsdb.exec.duck_instance import catalog_cursor, cursor
 from tsdb.plan.node import DuckQuery, Frame, Plan, TableScan
 from tsdb.quoting import quoted_name
 from tsdb_format.errors import Error, InvalidInput, NotFound
@@ -60,7 +60,8 @@ class DuckRun:
 
     def _connect(self) -> Any:
         """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
-        connection = cursor(self.context.settings)
+        catalog = self.plan.catalog
+        connection = catalog_cursor(catalog) if catalog else cursor(self.context.settings)
         for name, child in self.plan.inputs:
             connection.register(name, child.value if isinstance(child, Frame) else DuckInput(child, self))
         return connection
@@ -109,25 +110,27 @@ class DuckRun:
         """DuckDB's error as one of ours, speaking of tables rather than of inputs."""
         return translate(error, {name: _scanned(child) for name, child in self.plan.inputs})
 
+    def _run(self, act: Callable[[], Any]) -> Any:
+        """One run to the end."""
+        self._start()
+        with self.context.under_way():
+            return self._guarded(act)
+
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as Python values."""
-        self._start()
-        return list(self._guarded(self._relation.fetchall))
+        return list(self._run(self._relation.fetchall))
 
     def df(self) -> Any:
         """All rows as a pandas frame."""
-        self._start()
-        return self._guarded(self._relation.df)
+        return self._run(self._relation.df)
 
     def fetchnumpy(self) -> Any:
         """All rows as numpy columns."""
-        self._start()
-        return self._guarded(self._relation.fetchnumpy)
+        return self._run(self._relation.fetchnumpy)
 
     def table(self) -> Any:
         """All rows as an Arrow table."""
-        self._start()
-        return self._guarded(self._relation.to_arrow_table)
+        return self._run(self._relation.to_arrow_table)
 
     def reader(self) -> Any:
         """The rows as a stream of record batches."""
@@ -142,16 +145,17 @@ class DuckRun:
 
     def _guarded_batches(self, running: Any, connection: Any) -> Iterator[Any]:
         """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again."""
-        while True:
-            try:
-                batch = _interruptible(running.read_next_batch, connection)
-            except StopIteration:
-                break
-            except (pa.ArrowException, duckdb.Error, OSError) as error:
-                if self.failure is not None:
-                    raise self.failure from None
-                raise self._translated(error) from error
-            yield batch
+        with self.context.under_way():
+            while True:
+                try:
+                    batch = _interruptible(running.read_next_batch, connection)
+                except StopIteration:
+                    break
+                except (pa.ArrowException, duckdb.Error, OSError) as error:
+                    if self.failure is not None:
+                        raise self.failure from None
+                    raise self._translated(error) from error
+                yield batch
         self._parted = False
         if connection in self._streams:
             self._streams.remove(connection)
@@ -163,9 +167,10 @@ class DuckRun:
         self._parted = True
         connection = self._connect()
         try:
-            self._guarded(lambda: connection.execute(self.plan.sql, list(self.plan.parameters)))
-            while part := self._guarded(lambda: connection.fetchmany(count)):
-                yield part
+            with self.context.under_way():
+                self._guarded(lambda: connection.execute(self.plan.sql, list(self.plan.parameters)))
+                while part := self._guarded(lambda: connection.fetchmany(count)):
+                    yield part
             self._parted = False
         finally:
             connection.close()

@@ -161,7 +161,7 @@ def _translated(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:
 
 
 def _column(node: Any, kinds: dict[str, ColumnType]) -> str | None:
-    parts = getattr(node, "parts", ())
+    parts: tuple[str, ...] = getattr(node, "parts", ())
     return parts[0] if len(parts) == 1 and parts[0] in kinds else None
 
 

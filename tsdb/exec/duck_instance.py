@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -46,3 +47,13 @@ _INSTANCE = _Instance()
 def cursor(settings: Settings | None = None) -> Any:
     """A connection for one statement; close it when done."""
     return _INSTANCE.cursor(settings)
+
+
+def catalog_cursor(definitions: Sequence[str]) -> Any:
+    """A connection to an instance of its own, whose catalog ``tsdb`` has empty tables made by these statements."""
+    connection = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute("ATTACH ':memory:' AS tsdb; USE tsdb; DETACH memory")
+    for definition in definitions:
+        connection.execute(definition)
+    return connection

@@ -107,11 +107,15 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class DuckQuery:
-    """SQL text that DuckDB runs over the children, each visible to it under its input name."""
+    """SQL text that DuckDB runs over the children, each visible to it under its input name.
+
+    ``catalog`` are the definitions of tables that DuckDB's own catalog shows, for queries of information_schema and the like.
+    """
 
     sql: str
     inputs: tuple[tuple[str, Plan], ...]
     parameters: tuple[object, ...] = ()
+    catalog: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

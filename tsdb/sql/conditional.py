@@ -66,11 +66,32 @@ def read_update(query: Query) -> Update:
 
 
 def read_show_devices(query: Query) -> ShowDevices:
-    """SHOW DEVICES FROM t [AS x] [WHERE …]."""
-    cursor = _cursor(query)
+    """SHOW DEVICES FROM t [AS x] [WHERE …] [LIMIT n] [OFFSET n]."""
+    tokens, depth, end = list(query.tokens), 0, len(query.tokens)
+    for at, token in enumerate(tokens):
+        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        if depth == 0 and token.upper in ("LIMIT", "OFFSET"):
+            end = at
+            break
+    cursor = Cursor(query.text, tokens[:end])
     cursor.expect("SHOW", "DEVICES", "FROM")
     table, alias = _read_target(cursor)
-    return ShowDevices(table, alias, _read_condition(cursor), query)
+    condition = _read_condition(cursor)
+    cursor = Cursor(query.text, tokens[end:])
+    limit = _count(cursor) if cursor.accept("LIMIT") else None
+    offset = _count(cursor) if cursor.accept("OFFSET") else 0
+    cursor.end()
+    return ShowDevices(table, alias, condition, query, limit, offset)
+
+
+def _count(cursor: Cursor) -> int:
+    """A number of rows."""
+    at = cursor.at
+    value = cursor.literal("a number of devices")
+    if not isinstance(value, int) or value < 0:
+        cursor.at = at
+        cursor.fail("a number of devices")
+    return value
 
 
 def _cursor(query: Query) -> Cursor:

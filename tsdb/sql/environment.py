@@ -19,8 +19,8 @@ def _cannot(_: object) -> None:
 
 @dataclass
 class Environment:
-    """One binding of one statement. ``used_now``, ``used_frames`` (of the caller's variables) and ``compared_zone`` are set while
-    binding and steer what follows.
+    """One binding of one statement. ``used_now``, ``used_outside`` (the caller's data, or the whole catalog) and ``compared_zone``
+    are set while binding and steer what follows.
 
     ``now_ns`` is read once, so that every ``now()`` of a statement is the same moment. ``fold_text`` evaluates SQL without columns
     by DuckDB, ``fold_tree`` the text of such a part of the statement; both answer None where they cannot.
@@ -31,7 +31,7 @@ class Environment:
     fold_text: Callable[[str], Constant | None] = _cannot
     fold_tree: Callable[[Any], Constant | None] = _cannot
     used_now: bool = False
-    used_frames: bool = False
+    used_outside: bool = False
     compared_zone: bool = False
 
     def parameter(self, name: str) -> Constant | None:

@@ -29,9 +29,11 @@ from tsdb.exec.deletion import (
 )
 from tsdb.exec.executor import execute
 from tsdb.exec.selection import INT64_MAX, INT64_MIN
-from tsdb.plan.node import Plan, Project, TableScan
+from tsdb.plan.grouping import Call, ColumnKey
+from tsdb.plan.node import Aggregate, Plan, Project, TableScan
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
+from tsdb.sql.native import unique_names
 from tsdb.sql.outside import INPUT_PREFIX
 from tsdb.sql.planner import BoundQuery, Planner
 from tsdb.sql.statement import Conditional, Delete, DeleteDevices, Query, ShowDevices, Update
@@ -42,7 +44,7 @@ from tsdb.storage.report import Edit
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
-from tsdb_format.types import INT64, TIMESTAMP_NS, Role
+from tsdb_format.types import INT64, TIMESTAMP_NS, ColumnType, Role
 from tsdb_format.vector import IntArray, Vector, null_vector
 
 if TYPE_CHECKING:
@@ -116,14 +118,41 @@ def update(store: Store, statement: Update, parameters: Parameters, settings: Se
 
 def show_devices(
     name: str, statement: ShowDevices, parameters: Parameters, settings: Settings, snapshot: Snapshot
-) -> tuple[list[Column], Batch]:
-    """The devices with visible rows, in tag order: their tags and attributes."""
+) -> tuple[list[tuple[str, ColumnType]], Batch]:
+    """The devices with visible rows, in tag order: tags and attributes, the first and last time, and how many rows."""
     table = snapshot.tables[name]
     numbers, _ = _devices(_Question(statement, table, _devices_of(table), snapshot, parameters, settings))
     numbers = numbers[present_devices(table)[numbers]]
     numbers = numbers[np.argsort(table.devices.rank[numbers])]
+    numbers = numbers[statement.offset : None if statement.limit is None else statement.offset + statement.limit]
     columns = [column for column in table.table.schema if column.role in (Role.TAG, Role.ATTRIBUTE)]
-    return columns, Batch({c.name: table.devices.values(c.name).take(numbers) for c in columns}, len(numbers))
+    vectors = [table.devices.values(column.name).take(numbers) for column in columns]
+    kinds = [column.type for column in columns]
+    counted = _first_last_count(table, numbers, ExecContext(snapshot, settings, settings.threads))
+    names = unique_names([*(column.name for column in columns), *(call.name for call in counted)])
+    kinds += [call.type for call in counted]
+    return list(zip(names, kinds, strict=True)), Batch(dict(zip(names, [*vectors, *counted.values()], strict=True)), len(numbers))
+
+
+def _first_last_count(table: TableSnapshot, numbers: Int32Array, context: ExecContext) -> dict[Call, Vector]:
+    """The first and last time and the rows of some devices, in their order."""
+    schema, time_name = table.table.schema, table.table.schema.time.name
+    tags = tuple(column.name for column in schema.tags)
+    calls = (
+        Call("first_time", "min", time_name, schema.time.type), Call("last_time", "max", time_name, schema.time.type),
+        Call("rows", "count", None, INT64),
+    )  # fmt: skip
+    keys = tuple(ColumnKey(f"{INPUT_PREFIX}{tag}", tag) for tag in tags)
+    batches = list(execute(Aggregate(TableScan(table.table.name, (*tags, time_name)), keys, calls), context))
+    if not batches or not len(numbers):
+        return {call: null_vector(call.type, len(numbers)) for call in calls}
+    groups = concat_batches(batches)
+    found = np.zeros(groups.row_count, np.int32)
+    if keys:
+        found = table.devices.find({tag: groups.vectors[f"{INPUT_PREFIX}{tag}"] for tag in tags}, groups.row_count)
+    place = np.zeros(table.devices.count, np.int64)
+    place[found] = np.arange(groups.row_count)
+    return {call: groups.vectors[call.name].take(place[numbers]) for call in calls}
 
 
 def _newest(store: Store) -> Snapshot:

@@ -16,8 +16,11 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Frame
+from tsdb.plan.schema import duckdb_name
+from tsdb.quoting import quoted_name
 from tsdb.sql.select import plain_table
-from tsdb.sql.token import Token, place
+from tsdb.sql.statement import Query
+from tsdb.sql.token import Token
 from tsdb.sql.tree import is_local, span
 from tsdb.suggestion import hint
 from tsdb_format.errors import NotFound
@@ -26,13 +29,15 @@ from tsdb_format.errors import NotFound
 INPUT_PREFIX = "__tsdb_"
 #: Tables that DuckDB has by itself.
 _BUILT_IN = ("duckdb_", "pg_", "sqlite_", "pragma_", "information_schema")
+#: What lists tables and columns.
+_CATALOGS = ("information_schema", "duckdb_tables", "duckdb_columns", "duckdb_schemas", "duckdb_databases", "pg_", "sqlite_master")
 #: Libraries between a user and us, whose variables are not the user's.
 _LIBRARIES = frozenset({"tsdb", "tsdb_format", "tsdb_cli", "sqlalchemy", "pandas", "polars", "duckdb", "importlib", "contextlib"})
 #: Words of a query that a table's name follows.
 _BEFORE_TABLE = frozenset({"FROM", "JOIN", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER", "TABLE", "SUMMARIZE", "DESCRIBE"})
 
 
-def frames_named_by(tree: exp.Query, tables: Mapping[str, Table], text: str) -> list[Frame]:
+def frames_named_by(query: Query, tree: exp.Query, tables: Mapping[str, Table]) -> list[Frame]:
     """The frames that a query names; raises NotFound, with the nearest name, for what nothing has."""
     found: dict[str, Frame] = {}
     for node in tree.find_all(exp.Table):
@@ -46,7 +51,7 @@ def frames_named_by(tree: exp.Query, tables: Mapping[str, Table], text: str) -> 
             found[name] = Frame(name, value)
         elif plain_table(node) is not None and not any(cte.alias.lower() == name.lower() for cte in tree.find_all(exp.CTE)):
             at = span(node.this)
-            raise not_found(name, tables, "" if at is None else f" ({place(text, at[0])})")
+            raise not_found(name, tables, f" ({query.place(at[0])})" if at is not None and query.source else "")
     return list(found.values())
 
 
@@ -60,6 +65,17 @@ def frames_maybe_named(tokens: Sequence[Token], tables: Mapping[str, Table]) -> 
             if value is not None:
                 found[token.text] = Frame(token.text, value)
     return list(found.values())
+
+
+def catalog_read_by(tokens: Sequence[Token], tables: Mapping[str, Table]) -> tuple[str, ...]:
+    """The statements that make DuckDB's catalog show our tables, for a query that names that catalog; else nothing."""
+    if not any(token.is_name and token.text.lower().startswith(_CATALOGS) for token in tokens):
+        return ()
+    made = []
+    for table in tables.values():
+        columns = ", ".join(f"{quoted_name(column.name)} {duckdb_name(column.type)}" for column in table.schema)
+        made.append(f"CREATE TABLE {quoted_name(table.name)} ({columns})")
+    return tuple(made)
 
 
 def not_found(name: str, tables: Mapping[str, Table], where: str = "") -> NotFound:

@@ -49,4 +49,4 @@ class Planner:
             self._kept = kept = query.text, TreeBinder(query)
         environment = Environment(values, now_ns)
         naive, shown = kept[1].bind(tables, settings, environment)
-        return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now or environment.used_frames)
+        return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now or environment.used_outside)

@@ -14,6 +14,8 @@ from tsdb.sql.statement import (
     SetSetting,
     SettingValues,
     ShowCreateTable,
+    ShowFiles,
+    ShowQueries,
     ShowSettings,
     ShowTables,
     Statement,
@@ -239,12 +241,16 @@ def _read_show(cursor: Cursor) -> Statement:
     made: Statement
     if cursor.accept("TABLES"):
         made = ShowTables()
+    elif cursor.accept("FILES"):
+        made = ShowFiles(cursor.name("a table name") if cursor.accept("FROM") else None)
+    elif cursor.accept("QUERIES"):
+        made = ShowQueries()
     elif cursor.accept("CREATE", "TABLE"):
         made = ShowCreateTable(cursor.name("a table name"))
     elif cursor.accept("SETTINGS"):
         made = ShowSettings()
     else:
-        made = ShowSettings(cursor.name("TABLES, DEVICES, CREATE TABLE, SETTINGS or the name of a setting"))
+        made = ShowSettings(cursor.name("TABLES, DEVICES, FILES, QUERIES, CREATE TABLE, SETTINGS or the name of a setting"))
     cursor.end()
     return made
 

@@ -26,7 +26,7 @@ from tsdb.sql.environment import Environment, parameter_names
 from tsdb.sql.last_row import bind_last_row, reduced_input
 from tsdb.sql.moment_text import now_splices
 from tsdb.sql.native import NativeSelect
-from tsdb.sql.outside import INPUT_PREFIX, frames_maybe_named, frames_named_by
+from tsdb.sql.outside import INPUT_PREFIX, catalog_read_by, frames_maybe_named, frames_named_by
 from tsdb.sql.scope import pushed_predicates
 from tsdb.sql.select import bind_select, plain_table, refer
 from tsdb.sql.statement import Query
@@ -48,19 +48,21 @@ def rewrite(
     query: Query, tree: exp.Query | None, tables: Mapping[str, Table], environment: Environment, *, native: bool
 ) -> DuckQuery:
     """The DuckQuery of a whole statement. ``native`` allows predicates in scans and native subqueries."""
-    frames = frames_maybe_named(query.tokens, tables) if tree is None else frames_named_by(tree, tables, query.text)
-    environment.used_frames = bool(frames)
+    frames = frames_maybe_named(query.tokens, tables) if tree is None else frames_named_by(query, tree, tables)
+    catalog = catalog_read_by(query.tokens, tables)
+    environment.used_outside |= bool(frames or catalog)
     outside: list[tuple[str, Plan]] = [(frame.name, frame) for frame in frames]
     if tree is not None:
         try:
-            return _Rewriter(query, tree, tables, environment, native).run(outside)
+            return replace(_Rewriter(query, tree, tables, environment, native).run(outside), catalog=catalog)
         except _Disagreement:
             pass
     named = dict.fromkeys(token.text.lower() for token in query.tokens if token.is_name and token.text.lower() in tables)
     if _names_by_value(query.tokens):
         named = dict.fromkeys(tables)
     sequence = any(token.is_name and token.text.lower() == SEQUENCE_NAME for token in query.tokens)
-    return assemble(query, [], (*_by_own_name((tables[name] for name in named), sequence), *outside), environment)
+    made = assemble(query, [], (*_by_own_name((tables[name] for name in named), sequence), *outside), environment)
+    return replace(made, catalog=catalog)
 
 
 def _by_own_name(tables: Iterable[Table], sequence: bool) -> list[tuple[str, Plan]]:

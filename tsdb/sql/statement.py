@@ -71,6 +71,18 @@ class ShowTables:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowFiles:
+    """SHOW FILES: the data files of a table, None for all."""
+
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowQueries:
+    """SHOW QUERIES: what is under way."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowCreateTable:
     """SHOW CREATE TABLE: the statement that makes the table."""
 
@@ -144,12 +156,14 @@ class Update:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShowDevices:
-    """SHOW DEVICES FROM: parts as those of ``Delete``."""
+    """SHOW DEVICES FROM: parts as those of ``Delete``, and at most ``limit`` devices after ``offset``."""
 
     table: str
     alias: str
     condition: str | None
     query: Query
+    limit: int | None = None
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +228,6 @@ class AlterTable:
 
 
 Statement: TypeAlias = (
-    Query | Explain | CreateTable | DropTable | AlterTable | ShowTables | ShowCreateTable | ShowSettings | Describe | SetSetting
-    | Insert | Checkpoint | Conditional
+    Query | Explain | CreateTable | DropTable | AlterTable | ShowTables | ShowFiles | ShowQueries | ShowCreateTable | ShowSettings
+    | Describe | SetSetting | Insert | Checkpoint | Conditional
 )  # fmt: skip

@@ -24,9 +24,9 @@ from tsdb_format.errors import Corruption
 class OpenFile:
     """One data file of a table. Opened when first needed, so that a damaged file is named then and hides no other.
 
-    ``name`` is relative to the database; ``row_count``, ``device_count``, ``min_time``, ``max_time`` and the sequence bounds come
-    from the manifest and are known without opening it. ``file`` and ``device_number`` (file device → table-wide number) raise
-    Corruption or NotFound.
+    ``name`` is relative to the database; ``row_count``, ``device_count``, ``bytes``, ``min_time``, ``max_time`` and the sequence
+    bounds come from the manifest and are known without opening it. ``file`` and ``device_number`` (file device → table-wide number)
+    raise Corruption or NotFound.
     """
 
     def __init__(self, root: Path, entry: FileEntry, devices: Callable[[], DeviceTable], storage: Storage = DISK) -> None:
@@ -35,6 +35,7 @@ class OpenFile:
         self.path = str(root / entry.name)
         self.row_count = entry.rows
         self.device_count = entry.devices
+        self.bytes = entry.bytes
         self.min_time = entry.min_time
         self.max_time = entry.max_time
         self.min_sequence = entry.min_sequence

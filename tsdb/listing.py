@@ -1,0 +1,96 @@
+"""What SHOW lists: tables, files, queries under way, settings. Each is names, types and rows of values in the physical domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from tsdb.exec.arrangement import arrangement_of
+from tsdb.exec.selection import Selection
+from tsdb.exec.stats import ScanStats
+from tsdb.exec.under_way import UnderWay
+from tsdb.settings import SETTINGS, Settings, find, show
+from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
+from tsdb_format.errors import Corruption, NotFound
+from tsdb_format.types import DOUBLE, INT64, STRING, TIMESTAMP_NS, ColumnType
+
+_INT64_MAX = 2**63 - 1
+
+
+class Listing(NamedTuple):
+    """Rows that no table holds."""
+
+    names: tuple[str, ...]
+    types: tuple[ColumnType, ...]
+    rows: Sequence[tuple[object, ...]]
+
+
+def tables(snapshot: Snapshot) -> Listing:
+    """What each table holds, in files and in memory: ``rows`` that a query sees, NULL where only reading them would tell.
+
+    ``stored_rows`` count every version that is stored, also those overwritten, deleted or expired.
+    """
+    names = ("name", "rows", "devices", "files", "columns", "stored_rows")
+    made: list[tuple[object, ...]] = []
+    for name in sorted(snapshot.tables):
+        table = snapshot.tables[name]
+        files = sum(isinstance(file, OpenFile) for file in table.files)
+        stored = sum(file.row_count for file in table.files)
+        made.append((name, _visible_rows(table, stored), table.devices.count, files, len(table.table.schema), stored))
+    return Listing(names, (STRING, *(INT64,) * 5), made)
+
+
+def _visible_rows(table: TableSnapshot, stored: int) -> int | None:
+    """The rows that a query sees: all that are stored, where none is merged, deleted or expired."""
+    oldest = Selection(table, None, ScanStats(table.table.name)).time_low
+    if any(file.min_time < oldest for file in table.files):
+        return None
+    with suppress(Corruption, NotFound):  # what is damaged is named by whoever reads it
+        known = arrangement_of(table)
+        return None if known.bundles else stored
+    return None
+
+
+def files(snapshot: Snapshot, name: str | None) -> Listing:
+    """Every data file of a table, or of all: what the manifest knows of it, and its pages; NULL where it cannot be opened.
+
+    ``bytes`` are those of the file and of its resource.
+    """
+    names = ("table", "path", "rows", "devices", "first_time", "last_time", "bytes", "pages", "first_sequence", "last_sequence")
+    kinds = (STRING, STRING, INT64, INT64, TIMESTAMP_NS, TIMESTAMP_NS, INT64, INT64, INT64, INT64)
+    return Listing(names, kinds, list(_file_rows(snapshot, name)))
+
+
+def _file_rows(snapshot: Snapshot, name: str | None) -> Iterator[tuple[object, ...]]:
+    for each in sorted(snapshot.tables) if name is None else [name]:
+        table = snapshot.tables[each]
+        scale = 10**9 // table.table.schema.time.type.units_per_second
+        for file in table.files:
+            if isinstance(file, OpenFile):
+                times = _nanoseconds(file.min_time, scale), _nanoseconds(file.max_time, scale)
+                counts = file.row_count, file.device_count
+                yield (each, file.name, *counts, *times, file.bytes, _pages(file), file.min_sequence, file.max_sequence)
+
+
+def _nanoseconds(ticks: int, scale: int) -> int | None:
+    return ticks * scale if abs(ticks * scale) <= _INT64_MAX else None
+
+
+def _pages(file: OpenFile) -> int | None:
+    with suppress(Corruption, NotFound):
+        return int(file.file.page_count)
+    return None
+
+
+def queries(under_way: UnderWay) -> Listing:
+    """The queries of this handle that are under way: how long, and how many rows their scans have given."""
+    return Listing(("id", "query", "seconds", "rows"), (INT64, STRING, DOUBLE, INT64), under_way.rows())
+
+
+def settings(current: Settings, name: str | None) -> Listing:
+    """Settings, all or one, with their defaults and meanings."""
+    defaults = Settings()
+    infos = [find(name)] if name is not None else list(SETTINGS.values())
+    rows = [(info.name, show(getattr(current, info.name)), show(getattr(defaults, info.name)), info.meaning) for info in infos]
+    return Listing(("name", "value", "default", "meaning"), (STRING,) * 4, rows)
