@@ -177,7 +177,8 @@ class Memtable:
 
     def add_row(self, row: Row, sequence: int) -> None:
         """Add the one row of commit ``sequence``."""
-        self.last_time = max(self.last_time, row.time)
+        if row.time > self.last_time:
+            self.last_time = row.time
         if self._last_times is not None:
             self._last_times.note_row(row.number, row.time)
         with self._lock:

@@ -7,8 +7,9 @@ where values go in a record of the log, whose bytes are those that ``log_record.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,9 @@ class RowShape:
         #: The columns of the table.
         self.columns = schema.columns
         given = {column.name: place for place, column in enumerate(columns)}
-        self._tags = tuple(given.get(column.name, -1) for column in schema.tags)
+        self._tags = _picking([given.get(column.name, -1) for column in schema.tags])
         self._stored = [column for column in schema if column.role in (Role.TIME, Role.FIELD) and column.name in given]
-        self._places = tuple(given[column.name] for column in self._stored)
+        self._values = _picking([given[column.name] for column in self._stored])
         self._nulls = nulls
         self._texts = tuple(at for at, column in enumerate(self._stored) if column.type.is_pooled and column.name not in nulls)
         self._time = given[schema.time.name]
@@ -59,23 +60,25 @@ class RowShape:
 
     def row(self, given: Sequence[Any]) -> Row | None:
         """The row of these values, one for each column of the shape; None where it is not to be written this way."""
-        values = tuple([given[place] for place in self._places])
+        given = (*given, None)  # for tags that are not given
+        values = self._values(given)
+        packed: Sequence[Any] = values
         lengths: tuple[int, ...] = ()
-        packed: list[Any] = [values[at] for at in self._packed]
         if self._texts:
             lengths = tuple([len(values[at]) for at in self._texts])
             if sum(lengths) > TEXT_BYTES_MAX:
                 return None
-            packed = []
-            for at in self._packed:
-                packed += (len(values[at]), values[at]) if at in self._texts else (values[at],)
+            packed = [
+                part for at in self._packed for part in ((len(values[at]), values[at]) if at in self._texts else (values[at],))
+            ]
+        elif self._nulls:
+            packed = [values[at] for at in self._packed]
         columns, vectors = self._layouts.get(lengths) or self._layout(lengths)
         try:
             content = vectors.pack(*packed)
         except struct.error:  # a number too large for its column
             return None
-        tags = tuple([None if place < 0 else given[place] for place in self._tags])
-        return Row(self, tags, given[self._time], values, columns, content)
+        return Row(self, self._tags(given), given[self._time], values, columns, content)
 
     def _layout(self, lengths: tuple[int, ...]) -> tuple[bytes, struct.Struct]:
         """The entries of the columns in a record, and how their values lie there, where texts are so long."""
@@ -92,6 +95,11 @@ class RowShape:
             self._layouts.clear()
         found = self._layouts[lengths] = columns, struct.Struct(vectors)
         return found
+
+
+def _picking(places: list[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What takes the values at some places."""
+    return itemgetter(*places) if len(places) > 1 else lambda values: tuple([values[place] for place in places])
 
 
 @dataclass(slots=True, eq=False)
