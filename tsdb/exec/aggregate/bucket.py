@@ -16,6 +16,8 @@ from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import IntArray, Vector
 
 _DAY_S = 86_400
+#: Nanoseconds are rounded to microseconds where DuckDB casts them, which it does for buckets shown as anything else.
+_ROUNDED = 1_000
 #: What DuckDB's dates of infinity are.
 _DATE_INFINITE = 2**31 - 1
 
@@ -29,10 +31,11 @@ class Buckets:
         parts: list[int] = []
         for key in keys:
             day = _DAY_S * time.units_per_second
+            unit = _ROUNDED if time.kind is Kind.TIMESTAMP_NS and key.type != time else 1
             if isinstance(key.bucket, Calendar):
-                parts += [0, key.bucket.months, key.bucket.origin, day]
+                parts += [0, key.bucket.months, key.bucket.origin, day, unit]
             else:
-                parts += [key.bucket.width, 0, key.bucket.origin % key.bucket.width, day]
+                parts += [key.bucket.width, 0, key.bucket.origin % key.bucket.width, day, unit]
         self.described = np.array(parts, np.int64)
 
     def __len__(self) -> int:
@@ -54,7 +57,7 @@ class Buckets:
 
     def values(self, number: int, starts: IntArray) -> Vector:
         """What key ``number`` shows for the buckets of those names."""
-        return _shown(self._first_ticks(starts, 4 * number), self.time, self.keys[number].type)
+        return _shown(self._first_ticks(starts, 5 * number), self.time, self.keys[number].type)
 
 
 def _shown(ticks: IntArray, time: ColumnType, kind: ColumnType) -> Vector:

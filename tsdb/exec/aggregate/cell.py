@@ -42,7 +42,7 @@ class Cells:
         self._per_group: int | None = 1 if not len(buckets) else None
         if self._width is not None and low <= high:
             first, last = (int(tick) for tick in buckets.first_ticks(np.array([low, high])))
-            if first > FIRST and last <= LAST - self._width:
+            if first > FIRST and last <= LAST - self._width and last - first <= LAST:
                 self._first, self._per_group = first, (last - first) // self._width + 1
         if self._per_group is not None and groups * self._per_group > max(_DENSE_MAX, 1):
             self._per_group = None

@@ -1,8 +1,9 @@
 """Kernels over buckets of time: where a time's bucket begins and ends, and which rows of a batch fall into one cell.
 
-A bucket is four of ``buckets`` i64: width in ticks (0: calendar), calendar months, origin and ticks of a day. The origin is a tick
-below the width at which some bucket begins or, for a calendar, a month (0 is January 1970). The first two and the last of int64
-stand for infinite times, which are two buckets of their own; buckets that reach beyond the finite times are cut there.
+A bucket is five of ``buckets`` i64: width in ticks (0: calendar), calendar months, origin, ticks of a day, and what times are
+rounded to first, half away from zero (1: nothing). The origin is a tick below the width at which some bucket begins or, for a
+calendar, a month (0 is January 1970). The first two and the last of int64 stand for infinite times, which are two buckets of their
+own; buckets that reach beyond the finite times are cut there. Ticks of buckets are those of rounded times.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -49,11 +50,26 @@ def tick_of_month(month, day_ticks):
     return FIRST if day <= FIRST // day_ticks else day * day_ticks
 
 
+@kernel("(i64, i64) -> i64", small=True)
+def about(time, unit):
+    """A time that is in the same bucket, with ``floor``, as the time rounded to the unit is."""
+    half = unit // 2 if time >= 0 else (unit - 1) // 2
+    return time + half if time <= LAST - half else LAST
+
+
+@kernel("(i64, i64) -> i64", small=True)
+def last_about(tick, unit):
+    """The last time that rounds to less than the unit behind ``tick``, which is the last of a unit."""
+    half = unit // 2 if tick >= 0 else (unit - 1) // 2
+    return tick - half if FIRST + half <= tick < LAST else tick
+
+
 @kernel("(i64, i64[in], i64) -> i64", small=True)
 def first_tick(time, buckets, at):
     """The first tick of a time's bucket, which is described from ``buckets[at]`` on."""
     if time >= INFINITE or time < FIRST:
         return INFINITE if time >= INFINITE else -INFINITE
+    time = about(time, buckets[at + 4])
     if buckets[at + 1]:
         months, origin = buckets[at + 1], buckets[at + 2]
         month = month_of_day(time // buckets[at + 3])
@@ -64,16 +80,17 @@ def first_tick(time, buckets, at):
 
 @kernel("(i64, i64[in], i64) -> i64", small=True)
 def last_tick(time, buckets, at):
-    """The last tick of a time's bucket, as ``first_tick``."""
+    """The last time in a time's bucket, as ``first_tick``."""
     if time >= INFINITE or time < FIRST:
         return INFINITE if time >= INFINITE else -INFINITE
+    time = about(time, buckets[at + 4])
     if buckets[at + 1]:
         months, origin = buckets[at + 1], buckets[at + 2]
         month = month_of_day(time // buckets[at + 3])
         after = tick_of_month(month - (month - origin) % months + months, buckets[at + 3])
-        return LAST if after == LAST else after - 1
+        return LAST if after == LAST else last_about(after - 1, buckets[at + 4])
     left = buckets[at] - 1 - (time % buckets[at] - buckets[at + 2]) % buckets[at]
-    return LAST if time > LAST - left else time + left
+    return LAST if time > LAST - left else last_about(time + left, buckets[at + 4])
 
 
 @kernel("(i64[in], i64[in], i64, i64[out]) -> void", small=True)
@@ -84,7 +101,7 @@ def first_ticks(times, buckets, at, out):
             out[i] = first_tick(times[i], buckets, at)
             continue
         out[i] = first_tick(times[i], buckets, 0)
-        for other in range(4, len(buckets), 4):
+        for other in range(5, len(buckets), 5):
             out[i] = max(out[i], first_tick(times[i], buckets, other))
 
 
@@ -113,7 +130,7 @@ def segments(piece_stop, piece_group, times, buckets, stop, group, start):
             time = times[at]
             if not low <= time <= last:
                 low, last = first_tick(time, buckets, 0), last_tick(time, buckets, 0)
-                for other in range(4, len(buckets), 4):
+                for other in range(5, len(buckets), 5):
                     low = max(low, first_tick(time, buckets, other))
                     last = min(last, last_tick(time, buckets, other))
             step = 1  # rows before at are in the bucket, those from end on are not looked at
