@@ -15,6 +15,7 @@ from tsdb_format.errors import Closed, Corruption, Error, InvalidInput, Locked, 
 if TYPE_CHECKING:
     from tsdb.database import Database
     from tsdb.database import open_database as open
+    from tsdb.dbapi import apilevel, connect, paramstyle, threadsafety
     from tsdb.ingest.ingest import IngestReport
     from tsdb.result import Result
     from tsdb.storage.store import WriteReport
@@ -33,7 +34,11 @@ __all__ = [
     "UnsupportedFormat",
     "WriteReport",
     "__version__",
+    "apilevel",
+    "connect",
     "open",
+    "paramstyle",
+    "threadsafety",
 ]
 
 _LAZY = {
@@ -41,16 +46,28 @@ _LAZY = {
     "IngestReport": ("tsdb.ingest.ingest", "IngestReport"),
     "Result": ("tsdb.result", "Result"),
     "WriteReport": ("tsdb.storage.store", "WriteReport"),
+    "apilevel": ("tsdb.dbapi", "apilevel"),
+    "connect": ("tsdb.dbapi", "connect"),
     "open": ("tsdb.database", "open_database"),
+    "paramstyle": ("tsdb.dbapi", "paramstyle"),
+    "threadsafety": ("tsdb.dbapi", "threadsafety"),
 }
 
 
+#: What PEP 249 has in a module beside these.
+_DBAPI = frozenset({
+    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "DataError", "DatabaseError", "Date", "DateFromTicks",
+    "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError", "OperationalError", "ProgrammingError", "Time",
+    "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Warning",
+})  # fmt: skip
+
+
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _DBAPI:
         raise AttributeError(f"module 'tsdb' has no attribute {name!r}")
     from importlib import import_module
 
-    module, attribute = _LAZY[name]
+    module, attribute = _LAZY.get(name, ("tsdb.dbapi", name))
     found = globals()[name] = getattr(import_module(module), attribute)
     return found
 
