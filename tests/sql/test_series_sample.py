@@ -177,6 +177,7 @@ def test_a_calendar_of_a_zone(twin: SeriesTwin) -> None:
          "FILL takes one value, or one for each of the 1 aggregates (line 1, column 41)"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 1h ALIGN TO FIRST OBSERVATION",
          f"{sample.NOT_FIRST} (line 1, column 41)"),
+        ("SELECT time, ? FROM\n nowhere SAMPLE BY 1h", "no table 'nowhere' (line 2, column 2); there are: t, empty"),
         ("SELECT * FROM t SAMPLE BY 1h", "SAMPLE BY needs its columns by name (line 1, column 8)"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 1h GROUP BY 1",
          "SAMPLE BY groups by the items that aggregate nothing: it takes no GROUP BY (line 1, column 41)"),
@@ -187,4 +188,4 @@ def test_a_calendar_of_a_zone(twin: SeriesTwin) -> None:
     ],
 )  # fmt: skip
 def test_errors(twin: SeriesTwin, sql: str, message: str) -> None:
-    assert twin.refused(sql) == message
+    assert twin.refused(sql, [1] if "?" in sql else None) == message

@@ -119,9 +119,10 @@ def test_session(twin: SeriesTwin, gap: str) -> None:
          "TUMBLE takes no PARTITION BY: its windows are the same for all rows (line 1, column 22)"),
         ("SELECT * FROM TUMBLE(t, time, 5x)",
          "unknown unit 'x': there are U or us, T or ms, s, m, h, d, w, M and y (line 1, column 32)"),
+        ("SELECT ? AS a, *\nFROM TUMBLE(\n  nowhere, time, 5m)", "no table 'nowhere' (line 3, column 3); there are: t, empty"),
         ("SELECT * FROM SESSION(t, time, 5m, host)", "expected PARTITION BY, not 'host' (line 1, column 36)"),
         ("SELECT * FROM TUMBLE(t, time, 1h", "the parenthesis does not close (line 1, column 21)"),
     ],
 )  # fmt: skip
 def test_errors(twin: SeriesTwin, sql: str, message: str) -> None:
-    assert twin.refused(sql) == message
+    assert twin.refused(sql, [1] if "?" in sql else None) == message

@@ -17,7 +17,8 @@ SettingValues: TypeAlias = tuple[tuple[str, object], ...]
 class Query:
     """A statement that returns rows. ``text`` is all of it without SETTINGS; token offsets count from its start.
 
-    It was read from ``source`` at ``source_start``, ``skipped`` tokens behind that; parameters may have been written otherwise there.
+    It was read from ``source`` at ``source_start``, ``skipped`` tokens behind that; parameters may have been written otherwise
+    there. Where the text was changed since, ``origins`` are, by token, which token of the one that was read it stands for.
     """
 
     text: str
@@ -26,14 +27,15 @@ class Query:
     source: str = ""
     source_start: int = 0
     skipped: int = 0
+    origins: tuple[int, ...] = ()
 
     def place(self, offset: int) -> str:
         """The place of the token at an offset, for people, in the statement as it was written."""
+        at = sum(token.start < offset for token in self.tokens)
         if not self.source:
             return place(self.text, offset)
-        at = self.skipped + sum(token.start < offset for token in self.tokens)
         written = tokenize(self.source[self.source_start :])
-        return place(self.source, self.source_start + written[at].start)
+        return place(self.source, self.source_start + written[self.skipped + (self.origins[at] if self.origins else at)].start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tsdb.catalog.table import Table
 from tsdb.sql.series.block import Block, at_top, block_at, closing
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit, Part
-from tsdb.sql.series.source import source_of
+from tsdb.sql.series.source import no_source, source_of
 from tsdb.sql.series.width import interval
 from tsdb.sql.token import NUMBER, PARAMETER
 
@@ -101,6 +101,8 @@ def _window(call: Call, block: Block | None, tables: Mapping[str, Table]) -> _Wi
     if after < len(tokens) and tokens[after].upper == "OVER":
         if after + 1 < len(tokens) and tokens[after + 1].is_symbol("("):
             close = closing(tokens, after + 1)
+            if close == len(tokens):
+                draft.fail("the parenthesis does not close", after + 1)
             body = draft.span(after + 2, close) if close > after + 2 else ""
             return _Window((body,), _order(draft, after + 2, close), close + 1)
         return _named(draft, block, after + 1)
@@ -108,9 +110,10 @@ def _window(call: Call, block: Block | None, tables: Mapping[str, Table]) -> _Wi
         draft.fail(f"{tokens[call.at].text} compares rows, not groups: compute it in a subquery, and aggregate that", call.at)
     source = source_of(block, tables) if block is not None else None
     if source is None or source.table is None or not source.alone:
-        draft.fail(
-            f"{tokens[call.at].text} over more than one table needs its window: OVER (PARTITION BY … ORDER BY time)", call.at
-        )
+        message = f"{tokens[call.at].text} over a join or a subquery needs its window: OVER (PARTITION BY … ORDER BY time)"
+        if block is None:
+            draft.fail(message, call.at)
+        no_source(block, tables, message, call.at)
     partition = f"PARTITION BY {', '.join(source.tags)} " if source.tags else ""
     return _Window((f"{partition}ORDER BY {source.time}",), (source.time,), after)
 

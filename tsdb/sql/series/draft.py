@@ -25,17 +25,17 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A text with its tokens. ``places`` are, by token, where in ``query.text`` it stands or what made it stands."""
+    """A text with its tokens. ``origins`` are, by token, which token of the query it is, or which was there where it was put."""
 
     query: Query
     text: str
     tokens: tuple[Token, ...]
-    places: tuple[int, ...]
+    origins: tuple[int, ...]
 
     @classmethod
     def of(cls, query: Query) -> Draft:
         """The query as it is written."""
-        return cls(query, query.text, query.tokens, tuple(token.start for token in query.tokens))
+        return cls(query, query.text, query.tokens, tuple(range(len(query.tokens))))
 
     def edited(self, edits: Sequence[Edit]) -> Draft:
         """The text with some disjoint ranges replaced; those that start at one place in the order given."""
@@ -52,12 +52,12 @@ class Draft:
             length += len(part) if isinstance(part, str) else part[1] - part[0]
         text = "".join(part if isinstance(part, str) else self.text[part[0] : part[1]] for part, _ in parts)
         tokens = tuple(tokenize(text))
-        places = []
+        origins = []
         for token in tokens:
             index = bisect_right(starts, token.start) - 1
             part, made_at = parts[index]
-            places.append(self.place(made_at if isinstance(part, str) else part[0] + token.start - starts[index]))
-        return Draft(self.query, text, tokens, tuple(places))
+            origins.append(self._origin(made_at if isinstance(part, str) else part[0] + token.start - starts[index]))
+        return Draft(self.query, text, tokens, tuple(origins))
 
     def replaced(self, start: int, end: int, edits: Sequence[Edit]) -> tuple[Part, ...]:
         """What the text [start, end) is with the edits inside it made: parts of an edit that puts it elsewhere."""
@@ -68,10 +68,14 @@ class Draft:
             at = edit.end
         return (*parts, (at, end))
 
-    def place(self, offset: int) -> int:
-        """The place, in the text as it was written, of the token at an offset or before it."""
+    def _origin(self, offset: int) -> int:
+        """The origin of the token at an offset or before it."""
         index = bisect_right(self.tokens, offset, key=lambda token: token.start) - 1
-        return self.places[max(index, 0)]
+        return self.origins[max(index, 0)]
+
+    def place(self, at: int) -> str:
+        """Where the token at a position was written, for people."""
+        return self.query.place(self.query.tokens[self.origins[min(at, len(self.origins) - 1)]].start)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The range of text that the tokens [start, end) take."""
@@ -83,7 +87,7 @@ class Draft:
 
     def fail(self, message: str, at: int) -> NoReturn:
         """Raise InvalidInput about the token at a position."""
-        raise InvalidInput(f"{message} ({self.query.place(self.places[min(at, len(self.places) - 1)])})")
+        raise InvalidInput(f"{message} ({self.place(at)})")
 
     def expected(self, wanted: str, at: int) -> NoReturn:
         """Raise InvalidInput: what was expected instead of the token at a position."""

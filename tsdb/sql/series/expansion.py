@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from tsdb.catalog.table import Table
@@ -35,4 +36,4 @@ def written_out(query: Query, tables: Mapping[str, Table]) -> Query:
                 draft = draft.edited(edits)
     if draft.text is query.text:
         return query
-    return Query(draft.text, draft.tokens, query.settings)
+    return replace(query, text=draft.text, tokens=draft.tokens, origins=draft.origins)

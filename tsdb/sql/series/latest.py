@@ -9,7 +9,7 @@ from tsdb.quoting import quoted_name
 from tsdb.sql.series.aggregate import aggregates
 from tsdb.sql.series.block import Block, block_at
 from tsdb.sql.series.draft import Draft, Edit, Part
-from tsdb.sql.series.source import source_of
+from tsdb.sql.series.source import no_source, source_of
 from tsdb.sql.token import Cursor
 
 WORDS = frozenset({"LATEST"})
@@ -65,7 +65,7 @@ def _edits(block: Block, at: int, tables: Mapping[str, Table]) -> Sequence[Edit]
     else:
         source = source_of(block, tables)
         if source is None:
-            draft.fail("LATEST BY is for a table: which column is the time? Write LATEST ON time PARTITION BY …", at)
+            no_source(block, tables, "LATEST BY is for a table: which column is the time? Write LATEST ON time PARTITION BY …", at)
         time = source.time
     if cursor.at >= clause.end:
         draft.expected("the columns of which each keeps its newest row", cursor.at)

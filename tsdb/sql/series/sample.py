@@ -14,7 +14,7 @@ from tsdb.sql.series.aggregate import aggregates
 from tsdb.sql.series.block import Block, Item, block_at, closing, split
 from tsdb.sql.series.draft import Draft, Edit, Part
 from tsdb.sql.series.fill import ROWS, Bucket, Filling, Parts, Spine, is_constant, shown_name
-from tsdb.sql.series.source import Source, source_of
+from tsdb.sql.series.source import Source, no_source, source_of
 from tsdb.sql.series.width import interval, short_interval
 from tsdb.sql.token import PARAMETER, STRING, Cursor
 
@@ -57,7 +57,7 @@ class _Sample:
         self.at = at
         source = source_of(block, tables)
         if source is None:
-            self.draft.fail("SAMPLE BY is for a table or a query over one: which column is the time cannot be told", at)
+            no_source(block, tables, "SAMPLE BY is for a table or a query over one: which column is the time cannot be told", at)
         if "GROUP" in block.clauses:
             self.draft.fail(
                 "SAMPLE BY groups by the items that aggregate nothing: it takes no GROUP BY", block.clauses["GROUP"].keyword

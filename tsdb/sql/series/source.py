@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
@@ -73,6 +74,20 @@ def source_of(block: Block, tables: Mapping[str, Table]) -> Source | None:
         return _derived(draft, body, alias, alone, tables)
     table = tables.get(name.lower())
     return None if table is None else Source(table, alias, table.schema.time.name, alone)
+
+
+def no_source(block: Block, tables: Mapping[str, Table], message: str, at: int) -> NoReturn:
+    """Refuse what needs a table: one that FROM names and nobody has is the better reason."""
+    draft, clause = block.draft, block.clauses.get("FROM")
+    if clause is not None and clause.start < clause.end:
+        token, after = draft.tokens[clause.start], draft.tokens[clause.start + 1 : clause.end]
+        whole = token.is_name and not (after and after[0].is_symbol(".", "("))
+        if whole and token.text.lower() not in tables and _common_table(draft, token.text, clause.start) is None:
+            from tsdb.sql.outside import frames_maybe_named, not_found
+
+            if not frames_maybe_named(draft.tokens[clause.keyword : clause.start + 1], tables):
+                raise not_found(token.text, tables, f" ({draft.place(clause.start)})")
+    draft.fail(message, at)
 
 
 def names_source(token: Token) -> bool:

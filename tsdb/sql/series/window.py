@@ -86,7 +86,7 @@ def _with_keys(call: Call) -> Call:
     at = next((at for at, part in enumerate(arguments) if any(tokens[i].upper == "PARTITION" for i in range(*part))), None)
     if at is None:
         return call
-    extra = len(arguments) - (3 if at == 0 else 4)
+    extra = min(len(arguments) - (3 if at == 0 else 4), len(arguments) - 1 - at)
     if extra > 0:
         arguments[at : at + extra + 1] = [(arguments[at][0], arguments[at + extra][1])]
     return replace(call, arguments=tuple(arguments))
