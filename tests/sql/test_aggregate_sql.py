@@ -67,9 +67,9 @@ def check(twin: Twin, sql: str, duck: str | None = None) -> str:
     return plan
 
 
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", range(8))
 def test_questions(twin: Twin, part: int) -> None:
-    for seed in range(part * 25, part * 25 + 25):
+    for seed in range(part * 20, part * 20 + 20):
         sql, native = question(seed)
         plan = check(twin, sql)
         assert "Aggregate" in plan or "LastRow" in plan, f"{sql}\n{plan}"

@@ -13,8 +13,8 @@ from tsdb.exec.aggregate.fold import FloatSum, Folded, Greatest, IntegerSum, Lea
 from tsdb.exec.evaluate import normalize
 from tsdb.exec.source import table_column
 from tsdb.plan.grouping import Call
-from tsdb.plan.predicate import Predicate
-from tsdb_format.types import ColumnType
+from tsdb.plan.predicate import Not, Or, Predicate
+from tsdb_format.types import HUGEINT, ColumnType
 from tsdb_format.vector import IntArray, Vector
 
 if TYPE_CHECKING:
@@ -57,7 +57,11 @@ class Program:
         """Get what a call needs; what it shows of it."""
         condition = None if call.condition is None else normalize(call.condition)
         if call.column is None:
-            return _counted(self._row_count(condition), call.type)
+            count = self._row_count(condition)
+            if call.condition is None or call.type != HUGEINT:
+                return _counted(count, call.type)
+            known = self._row_count(normalize(Or((call.condition, Not(call.condition)))))
+            return _summed(known, count, call.type)  # count_if, which is a sum of what a condition is where it is not NULL
         kind = table_column(self._table, call.column).type
         about = (call.column, kind, condition)
         total = FloatSum if kind.is_float else IntegerSum
@@ -101,11 +105,11 @@ def _valued(count: Folded, bound: Folded, kind: ColumnType) -> Show:
     return show
 
 
-def _summed(count: Folded, total: FloatSum | IntegerSum, kind: ColumnType) -> Show:
+def _summed(count: Folded, total: FloatSum | IntegerSum | RowCount, kind: ColumnType) -> Show:
     def show(slots: IntArray) -> Vector:
         valid = count.arrays[0][slots] > 0
         validity = None if valid.all() else valid
-        if isinstance(total, FloatSum):
+        if not isinstance(total, IntegerSum):
             return Vector(kind, total.arrays[0][slots].astype(kind.physical), validity)
         return Vector(kind, _exact(total, slots).astype(kind.physical, copy=False), validity)
 
