@@ -126,7 +126,7 @@ def _aggregate(node: Aggregate, context: ExecContext) -> Batch:
 
     selection = _selection(node.child, context)
     selection.stats.finish = UnitCount(selection).finish
-    batch = Aggregation(node, selection, context.threads).run()
+    batch = Aggregation(node, selection, context.threads, statistics=context.settings.enable_statistics_aggregation).run()
     selection.stats.rows_returned += batch.row_count
     return batch
 

@@ -66,7 +66,8 @@ class Selection:
         self.best_first = stats.topk_id is not None
         #: Rows of the row sets that are handed out, unless a merged run alone has more.
         self.batch_rows = BATCH_ROWS
-        self._verdicts: dict[int, Verdicts | None] = {}
+        self._verdicts: dict[int, Verdicts] = {}
+        self._excludes: dict[int, bool] = {}
         self.row_conjuncts.sort(key=_cost)
 
     def _place(self, part: Predicate) -> None:
@@ -139,18 +140,26 @@ class Selection:
         """Row ranges of the lane's wanted runs in tag order, cut to the time bounds where that pays."""
         if isinstance(lane, FileLane) and self._takes_all(lane):
             return Ranges(lane.files, np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]]))
-        found, cut = self.wanted_runs(lane)
-        return self.cut_ranges(lane.bounds(found), cut, self.time_low, self.time_high)
+        found, partial = self.wanted_runs(lane)
+        return self._cut_runs(lane, found, partial)
 
     def run_groups(self, lane: Lane) -> Iterator[Ranges]:
         """As ``runs``, some at a time where they span files: their dense form has a column for each."""
         if isinstance(lane, FileLane):
             yield self.runs(lane)
             return
-        found, cut = self.wanted_runs(lane)
+        found, partial = self.wanted_runs(lane)
         for at in range(0, len(found), MERGED_RUNS_MAX):
             part = slice(at, at + MERGED_RUNS_MAX)
-            yield self.cut_ranges(lane.bounds(found[part]), cut[part], self.time_low, self.time_high)
+            yield self._cut_runs(lane, found[part], partial[part])
+
+    def _cut_runs(self, lane: Lane, runs: IntArray, partial: BoolArray) -> Ranges:
+        """Row ranges of some runs, cut only at the ends where they leave the time bounds."""
+        held = lane.bounds(runs)
+        if partial.any():
+            held = self.cut_ranges(held, lane.min_time[runs] < self.time_low, self.time_low, INT64_MAX)
+            held = self.cut_ranges(held, lane.max_time[runs] > self.time_high, INT64_MIN, self.time_high)
+        return held
 
     def wanted_runs(self, lane: Lane) -> tuple[IntArray, BoolArray]:
         """The lane's wanted runs, and which of them have times outside of the bounds too."""
@@ -222,6 +231,11 @@ class Selection:
         """What value statistics say about each page of a file; None where they exclude none. For clean rows only."""
         if not self.row_conjuncts or source.file.row_count < source.file.summarized_rows_min:
             return None
+        found = self.value_verdicts(source)
+        return found if self._excludes[source.index] else None
+
+    def value_verdicts(self, source: FileSource) -> Verdicts:
+        """What value statistics say about each page of a file, whatever they say."""
         if source.index not in self._verdicts:
 
             def of(name: str) -> Statistics | None:
@@ -230,7 +244,8 @@ class Selection:
 
             pages = source.file.page_count
             found = worst([verdicts(part, of, pages) for part in self.row_conjuncts], pages)
-            self._verdicts[source.index] = found if (found == CANNOT_MATCH).any() else None
+            self._excludes[source.index] = bool((found == CANNOT_MATCH).any())
+            self._verdicts[source.index] = found
         return self._verdicts[source.index]
 
     def clip(self, source: FileSource, starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray]:
@@ -270,9 +285,14 @@ class Selection:
 
     def rows_of_lane(self, lane: Lane) -> Iterator[RowSet]:
         """All selected rows of one lane."""
+        for held in self.ranges_of_lane(lane):
+            yield from self.rows_of_runs(lane, *held)
+
+    def ranges_of_lane(self, lane: Lane) -> Iterator[Ranges]:
+        """The row ranges of one lane's wanted runs, counted as looked into; neighbours may come as one."""
         for held in self.run_groups(lane):
             self.count_runs(len(lane.device) if self._takes_all(lane) else int(np.count_nonzero(held.stops > held.starts)))
-            yield from self.rows_of_runs(lane, *held)
+            yield held
 
     def rows_of_runs(self, lane: Lane, files: tuple[int, ...], starts: IntArray, stops: IntArray) -> Iterator[RowSet]:
         """Row sets of runs, given as ``Ranges`` in ascending order: merged runs are never parted, rows of a file may be.

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 class FileSource:
     """One open file within one scan."""
 
-    __slots__ = ("_bytes_seen", "_lock", "_names", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table")
+    __slots__ = (
+        "_bytes_seen", "_lock", "_names", "answered", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table",
+    )  # fmt: skip
 
     def __init__(self, table: TableSnapshot, open_file: TableFile, index: int, stats: ScanStats) -> None:
         self.table = table
@@ -36,6 +38,8 @@ class FileSource:
         self.stats = stats
         self.rows_per_page = self.file.rows_per_page
         self.page_seen = np.zeros(self.file.page_count, np.uint8)
+        #: Ranges of rows that statistics answered for.
+        self.answered: list[tuple[IntArray, IntArray]] = []
         self._bytes_seen: dict[str, NDArray[np.uint8]] = {}
         self._lock = threading.Lock()
         self._names = {column.id: column.name for column in self.file.schema}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tsdb.exec.kernels import ranges
 from tsdb.exec.lane import lanes_of
 from tsdb.exec.prune import CANNOT_MATCH
 from tsdb_format.encoding import PAGES_PER_CHUNK
-from tsdb_format.vector import BoolArray
+from tsdb_format.vector import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
@@ -29,29 +28,43 @@ class UnitCount:
     def finish(self) -> None:
         """Fill in the totals and fates of all levels."""
         selection, counts = self.selection, self.counts
-        read = {source.index: source.page_seen for source in selection.sources.opened()}
+        read = {source.index: source for source in selection.sources.opened()}
         rows_read = counts["rows_read"]
         for index, held in enumerate(selection.table.files):
             if not selection.wants_file(index) or selection.is_empty:
                 self._count_unwanted(held)
                 continue
-            seen = read.get(index)
+            source = read.get(index)
             wanted, rows, devices = self._wanted(index)
-            pages = held.file.page_count
-            seen = np.zeros(pages, np.uint8) if seen is None else seen
-            self._count("pages", seen.view(np.bool_), wanted)
-            self._count("chunks", _any_by_chunk(seen.view(np.bool_)), _any_by_chunk(wanted))
+            nothing = np.zeros(held.file.page_count, np.bool_)
+            seen = nothing if source is None else source.page_seen.view(np.bool_)
+            answered = nothing if source is None else self._answered(source, seen)
+            self._count("pages", seen, answered, wanted)
+            self._count("chunks", _any_by_chunk(seen), _any_by_chunk(answered), _any_by_chunk(wanted))
             for level in ("files", "resources"):
-                self._count(level, np.array([seen.any()]), np.array([wanted.any() and devices.any()]))
+                self._count(level, *(np.array([pages.any()]) for pages in (seen, answered, wanted)))
             self._add("devices", len(devices), 0, int((~devices).sum()))
             if selection.runs_read is None:
                 counts["devices_read"] += int((devices & _devices_of_pages(held, seen)).sum())
             self._add("rows", held.row_count, 0, held.row_count - rows)
         devices_read = counts["devices_read"] if selection.runs_read is None else selection.runs_read
+        devices_read = max(devices_read - counts["devices_from_statistics"], 0)
         for level, done in (("rows", rows_read), ("devices", devices_read)):
-            known = counts[f"{level}_total"] - counts[f"{level}_pruned_by_filter"]
+            known = counts[f"{level}_total"] - counts[f"{level}_pruned_by_filter"] - counts[f"{level}_from_statistics"]
             counts[f"{level}_read"] = min(done, known)
             self._spare(level, known - counts[f"{level}_read"])
+
+    def _answered(self, source: FileSource, seen: BoolArray) -> BoolArray:
+        """Pages with rows that statistics answered for; such rows are counted here, and devices of which no row was read."""
+        pages, runs = np.zeros(source.file.page_count, np.bool_), np.zeros(source.file.device_count, np.bool_)
+        for starts, stops in source.answered:
+            self.counts["rows_from_statistics"] += int((stops - starts).sum())
+            pages |= _met(starts // source.rows_per_page, (stops - 1) // source.rows_per_page, len(pages))
+            row_start = source.file.row_start
+            runs |= _met(row_start.searchsorted(starts, "right") - 1, row_start.searchsorted(stops) - 1, len(runs))
+        if runs.any():
+            self.counts["devices_from_statistics"] += int((runs & ~_devices_of_pages(source.open_file, seen)).sum())
+        return pages
 
     def _wanted(self, index: int) -> tuple[BoolArray, int, BoolArray]:
         """Pages of a file that the predicate alone would read, an upper bound of their rows, and the file's wanted devices."""
@@ -99,10 +112,12 @@ class UnitCount:
         self._add("devices", file.device_count, 0, file.device_count)
         self._add("rows", held.row_count, 0, held.row_count)
 
-    def _count(self, level: str, seen: BoolArray, wanted: BoolArray) -> None:
-        """Units read, and those neither wanted nor read."""
-        self._add(level, len(seen), int(seen.sum()), int((~wanted & ~seen).sum()))
-        self._spare(level, int((wanted & ~seen).sum()))
+    def _count(self, level: str, seen: BoolArray, answered: BoolArray, wanted: BoolArray) -> None:
+        """Units read, those answered from statistics, and those neither wanted nor read."""
+        done = seen | answered
+        self._add(level, len(seen), int(seen.sum()), int((~wanted & ~done).sum()))
+        self.counts[f"{level}_from_statistics"] += int((answered & ~seen).sum())
+        self._spare(level, int((wanted & ~done).sum()))
 
     def _add(self, level: str, total: int, read: int, filtered: int) -> None:
         self.counts[f"{level}_total"] += total
@@ -117,7 +132,16 @@ class UnitCount:
             self.counts[f"{level}_pruned_by_filter"] += units
 
 
-def _devices_of_pages(held: TableFile, seen: NDArray[np.uint8]) -> BoolArray:
+def _met(first: IntArray, last: IntArray, count: int) -> BoolArray:
+    """Of ``count`` units those that some of the ranges from ``first`` to ``last`` hold."""
+    steps = np.zeros(count + 1, np.int64)
+    np.add.at(steps, first, 1)
+    np.add.at(steps, last + 1, -1)
+    found: BoolArray = np.cumsum(steps[:-1]) > 0
+    return found
+
+
+def _devices_of_pages(held: TableFile, seen: BoolArray) -> BoolArray:
     """File devices with a row in a page that was read."""
     before = np.concatenate(([0], np.cumsum(seen, dtype=np.int64)))
     row_start = held.file.row_start

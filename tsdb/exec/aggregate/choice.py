@@ -21,6 +21,7 @@ from tsdb.plan.predicate import Predicate
 from tsdb_format.vector import IntArray, Vector, concat, null_vector
 
 if TYPE_CHECKING:
+    from tsdb.exec.aggregate.unit import Units
     from tsdb.storage.snapshot import TableSnapshot
 
 #: Candidates that wait at least.
@@ -74,6 +75,10 @@ class Choice:
         kernels.first_least(self._keys(by), chosen, segments.stop, row)
         found = np.flatnonzero(row >= 0)
         return self._candidates(batch, found, row[found])
+
+    def summary(self, units: Units) -> None:
+        """No statistics name rows."""
+        del units
 
     def _candidates(self, batch: RowBatch, segment: IntArray, at: IntArray) -> Candidates:
         rank = self._devices.rank[batch.rows.device()[at]].astype(np.int64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,17 @@ from numpy.typing import NDArray
 from tsdb.exec.aggregate.segment import ALL, RowBatch, Segments, both
 from tsdb.exec.kernels import aggregate as kernels
 from tsdb.plan.predicate import Predicate
+from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, HAS_SUM, Statistics
 from tsdb_format.types import ColumnType
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
+if TYPE_CHECKING:
+    from tsdb.exec.aggregate.unit import Units
+
 #: An accumulator's arrays, one element per cell or, in a part of it, per segment.
 Arrays = tuple[NDArray[Any], ...]
+#: A part of units, and for which of them it is known.
+Summary = tuple[Arrays, BoolArray]
 
 
 class Folded:
@@ -33,6 +40,13 @@ class Folded:
             array[moved] = old
         self.arrays = made
 
+    def limited(self, units: Units, part: Arrays, known: BoolArray) -> Summary:
+        """A summary of whole units under the condition: units of which no row satisfies it are as nothing was seen."""
+        every, none = units.chosen(self.condition)
+        if every is None or none is None:
+            return part, known
+        return tuple(np.where(none, start, array) for array, start in zip(part, self.initial, strict=True)), (known & every) | none
+
 
 class RowCount(Folded):
     """How many rows, or how many satisfy a condition."""
@@ -43,12 +57,16 @@ class RowCount(Folded):
         """The rows of each segment."""
         return (_counted(batch.mask(self.condition), segments),)
 
+    def summary(self, units: Units) -> Summary | None:
+        """The rows of each unit."""
+        return self.limited(units, (units.rows,), np.ones(len(units.rows), np.bool_))
+
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Add a part's counts."""
         kernels.add_integers(slots, part[0], self.arrays[0])
 
 
-class ColumnFold(Folded):
+class ColumnFold(Folded, ABC):
     """A folding of one column's values, over the rows that satisfy a condition."""
 
     def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
@@ -61,6 +79,15 @@ class ColumnFold(Folded):
         vector = batch.read(self.name)
         return vector, both(batch.mask(self.condition), vector.validity)
 
+    def summary(self, units: Units) -> Summary | None:
+        """What statistics say of each unit; None where they say nothing."""
+        found = units.statistics(self.name)
+        return None if found is None else self.limited(units, *self.stated(found))
+
+    @abstractmethod
+    def stated(self, found: Statistics) -> Summary:
+        """The part of whole units that have these statistics."""
+
 
 class ValueCount(ColumnFold):
     """How many values are not NULL."""
@@ -70,6 +97,10 @@ class ValueCount(ColumnFold):
     def part(self, batch: RowBatch, segments: Segments) -> Arrays:
         """The values of each segment."""
         return (_counted(self.chosen(batch)[1], segments),)
+
+    def stated(self, found: Statistics) -> Summary:
+        """The values of each unit."""
+        return (found.row_count - found.null_count,), np.ones(len(found), np.bool_)
 
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Add a part's counts."""
@@ -88,6 +119,12 @@ class FloatSum(ColumnFold):
         kernels.sum_floats(wide(vector), chosen, segments.stop, total)
         return (total,)
 
+    def stated(self, found: Statistics) -> Summary:
+        """Each unit's sum."""
+        summed, empty = (found.flags & HAS_SUM) != 0, found.null_count == found.row_count
+        assert found.sum is not None
+        return (np.where(summed, found.sum, 0.0),), summed | empty
+
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Add a part's sums."""
         kernels.add_floats(slots, part[0], self.arrays[0])
@@ -104,6 +141,13 @@ class IntegerSum(ColumnFold):
         high, low = np.empty((2, len(segments)), np.int64)
         kernels.sum_integers(wide(vector), chosen, segments.stop, high, low)
         return high, low
+
+    def stated(self, found: Statistics) -> Summary:
+        """Each unit's sum."""
+        summed, empty = (found.flags & HAS_SUM) != 0, found.null_count == found.row_count
+        assert found.sum is not None
+        total = np.where(summed, found.sum, 0)
+        return (total >> 32, total & kernels.LIMB), summed | empty
 
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Add a part's sums."""
@@ -125,6 +169,12 @@ class Least(ColumnFold):
         (kernels.least_floats if self.kind.is_float else kernels.least_integers)(values, chosen, segments.stop, found)
         return (found,)
 
+    def stated(self, found: Statistics) -> Summary:
+        """Each unit's least number; bounds leave NaN out."""
+        bounded, empty = (found.flags & HAS_BOUNDS) != 0, found.null_count == found.row_count
+        assert found.min is not None
+        return (np.where(bounded, found.min, self.initial[0]),), bounded | empty | ((found.flags & HAS_NAN) != 0)
+
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Lower slots to a part's."""
         (kernels.lower_floats if self.kind.is_float else kernels.lower_integers)(slots, part[0], self.arrays[0])
@@ -145,6 +195,14 @@ class Greatest(ColumnFold):
         (kernels.greatest_floats if self.kind.is_float else kernels.greatest_integers)(values, chosen, segments.stop, found)
         return (found,)
 
+    def stated(self, found: Statistics) -> Summary:
+        """Each unit's greatest number; bounds leave NaN out."""
+        bounded, empty = (found.flags & HAS_BOUNDS) != 0, found.null_count == found.row_count
+        odd = (found.flags & HAS_NAN) != 0
+        assert found.max is not None
+        greatest = np.where(bounded, found.max, self.initial[0])
+        return (np.where(odd, np.nan, greatest) if self.kind.is_float else greatest,), bounded | empty | odd
+
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Raise slots to a part's."""
         (kernels.raise_floats if self.kind.is_float else kernels.raise_integers)(slots, part[0], self.arrays[0])
@@ -162,6 +220,11 @@ class Moments(ColumnFold):
         mean, square = np.empty((2, len(segments)), np.float64)
         kernels.moments(wide(vector).astype(np.float64, copy=False), chosen, segments.stop, count, mean, square)
         return count, mean, square
+
+    def stated(self, found: Statistics) -> Summary:
+        """Known of units without values alone: no statistics say how values spread."""
+        zeros = np.zeros(len(found))
+        return (zeros.astype(np.int64), zeros, zeros), found.null_count == found.row_count
 
     def merge(self, slots: IntArray, part: Arrays) -> None:
         """Join a part's moments."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,12 +12,17 @@ from tsdb.exec.aggregate.bucket import Buckets
 from tsdb.exec.aggregate.call import Program
 from tsdb.exec.aggregate.cell import Cells
 from tsdb.exec.aggregate.group import groups_of
-from tsdb.exec.aggregate.segment import RowBatch, Segmenter, Segments
+from tsdb.exec.aggregate.segment import RowBatch, Segmenter
+from tsdb.exec.aggregate.unit import Part, StatisticsReader
 from tsdb.exec.batch import Batch
+from tsdb.exec.lane import FileLane
 from tsdb.exec.rows import RowSet
 from tsdb.plan.grouping import BucketKey
 from tsdb_format.parallel import ordered_map
 from tsdb_format.vector import IntArray
+
+#: Rows from which handing them to threads pays.
+_THREADED_ROWS_MIN = 32_768
 
 if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
@@ -25,7 +32,8 @@ if TYPE_CHECKING:
 class Aggregation:
     """One run of an Aggregate over a selection."""
 
-    def __init__(self, node: Aggregate, selection: Selection, threads: int) -> None:
+    def __init__(self, node: Aggregate, selection: Selection, threads: int, *, statistics: bool) -> None:
+        """With ``statistics``, units that these describe wholly are not read."""
         table = selection.table
         self._node = node
         self._selection = selection
@@ -37,6 +45,7 @@ class Aggregation:
         self._groups, self._values = groups_of(table.devices, self._device_keys, selection.device_mask)
         self._segmenter = Segmenter(self._groups, self._buckets)
         self._program = Program(node.calls, table)
+        self._statistics = StatisticsReader(selection, self._segmenter, self._program) if statistics else None
         lanes = selection.lanes()
         low = max((min((lane.first_time for lane in lanes), default=0)), selection.time_low)
         high = min((max((lane.last_time for lane in lanes), default=-1)), selection.time_high)
@@ -44,21 +53,45 @@ class Aggregation:
 
     def run(self) -> Batch:
         """One row per group, in ascending order of the keys."""
-        for found in ordered_map(self._fold, self._selection.row_sets(), self._threads, first_alone=True):
+        for found in self._mapped(self._pieces()):
             if found is not None:
-                segments, parts = found
-                self._cells.add(segments.group, segments.start, parts)
+                self._cells.add(*found)
         return self._result()
 
-    def _fold(self, rows: RowSet) -> tuple[Segments, list[Any]] | None:
+    def _mapped(self, pieces: Iterator[RowSet | Part]) -> Iterator[Part | None]:
+        """The parts of all pieces, made in several threads where there are rows enough."""
+        first: list[RowSet | Part] = []
+        rows = 0
+        for piece in pieces:
+            first.append(piece)
+            rows += 0 if isinstance(piece, Part) else piece.count
+            if rows > _THREADED_ROWS_MIN:
+                return ordered_map(self._fold, chain(first, pieces), self._threads)
+        return map(self._fold, first)
+
+    def _pieces(self) -> Iterator[RowSet | Part]:
+        """What statistics answer of each lane, then the rows that are left of it."""
+        selection = self._selection
+        for lane in selection.lanes():
+            for held in selection.ranges_of_lane(lane):
+                left = held
+                if self._statistics is not None and isinstance(lane, FileLane):
+                    answered, left = self._statistics.take(lane, held)
+                    yield from answered
+                yield from selection.rows_of_runs(lane, *left)
+        selection.completed = True
+
+    def _fold(self, rows: RowSet | Part) -> Part | None:
         """A row set's segments, and each accumulator's part of them."""
+        if isinstance(rows, Part):
+            return rows
         self._selection.stats.add_rows(rows.stored_rows)
         rows = self._selection.filtered(rows)
         if rows.count == 0:
             return None
         batch = RowBatch(rows, self._time)
         segments = self._segmenter.segments(batch)
-        return segments, [each.part(batch, segments) for each in self._program.gatherers]
+        return Part(segments.group, segments.start, [each.part(batch, segments) for each in self._program.gatherers])
 
     def _result(self) -> Batch:
         group, start = self._cells.finish()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,21 +21,23 @@ ALL = np.empty(0, np.bool_)
 _NO_TIMES = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
 class Segments:
-    """Segment k is the rows up to ``stop[k]`` of a batch, of ``group[k]`` and the bucket named ``start[k]`` (0 without buckets)."""
+    """Segment k is the rows up to ``stop[k]`` of a batch, of ``group[k]`` and the bucket named ``start[k]`` (0 without buckets).
 
-    stop: IntArray
-    group: IntArray
-    start: IntArray
+    ``sizes`` are the rows of each.
+    """
+
+    __slots__ = ("group", "sizes", "start", "stop")
+
+    def __init__(self, stop: IntArray, group: IntArray, start: IntArray) -> None:
+        self.stop = stop
+        self.group = group
+        self.start = start
+        self.sizes = stop.copy()
+        self.sizes[1:] -= stop[:-1]
 
     def __len__(self) -> int:
         return len(self.stop)
-
-    @property
-    def sizes(self) -> IntArray:
-        """Rows of each segment."""
-        return np.diff(self.stop, prepend=0)
 
 
 class RowBatch:
