@@ -122,8 +122,9 @@ class Cursor:
 
     def close(self) -> None:
         """Let go of the result."""
+        count = self.rowcount
         self._forget()
-        self._connection = None
+        self.rowcount, self._connection = count, None
 
     def _forget(self) -> None:
         result, self._result = self._result, None
