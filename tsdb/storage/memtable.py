@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sortedcontainers import SortedDict
 
 from tsdb.catalog.device import DeviceTable, Int32Array
 from tsdb.catalog.table import Table
@@ -73,7 +74,7 @@ class Memtable:
         self.nbytes = 0
         self._deleted_bytes = 0
         #: By the number of the last commit in each, ascending.
-        self._runs: dict[int, MemoryRun] = {}
+        self._runs: SortedDict[int, MemoryRun] = SortedDict()
         #: The last time of all rows that were ever in memory.
         self.last_time = _NEVER
         self._last_times: LastTimes | None = None
@@ -201,7 +202,7 @@ class Memtable:
         groups += [[each] for each in rows[settled:]]
         runs = {group[-1][0]: run_of(self.table, group, self.devices) for group in groups}
         nbytes = self.nbytes + sum(run.nbytes for run in runs.values()) - sum(row.nbytes for _, row in rows)
-        self._runs, self._tail, self.nbytes = {**self._runs, **runs}, self._tail[len(rows) :], nbytes
+        self._runs, self._tail, self.nbytes = SortedDict({**self._runs, **runs}), self._tail[len(rows) :], nbytes
 
     @property
     def is_untidy(self) -> bool:
@@ -246,7 +247,8 @@ class Memtable:
     def rows(self) -> int:
         """Rows in memory, versions of the same row counted singly."""
         with self._lock:
-            return sum(run.row_count for run in self._runs.values()) + len(self._tail)
+            held: int = sum(run.row_count for run in self._runs.values())
+            return held + len(self._tail)
 
     def view(self, sequence: int) -> MemoryView:
         """Everything up to commit ``sequence``."""
@@ -255,7 +257,7 @@ class Memtable:
         tombstones = self.tombstones
         with self._lock:
             self._gather_tail(sequence)
-            runs = tuple(run for key, run in self._runs.items() if key <= sequence)
+            runs = tuple(self._runs[key] for key in self._runs.irange(maximum=sequence))
         if len(tombstones) and int(tombstones.sequence[-1]) > sequence:  # they ascend
             return MemoryView(runs, devices, tombstones.select(tombstones.sequence <= sequence))
         view = self._view
@@ -301,7 +303,7 @@ class Memtable:
             if len(keys) < len(old) or not self._may_merge(old[0], old[-1]):
                 return
             runs = {**self._runs, keys[-1]: new}
-            left = {key: run for key, run in runs.items() if run is not None and key not in keys[:-1]}
+            left = SortedDict({key: run for key, run in runs.items() if run is not None and key not in keys[:-1]})
             nbytes = self.nbytes - sum(run.nbytes for run in old) + (0 if new is None else new.nbytes)
             self._runs, self.nbytes = left, nbytes  # in one step: an interrupted query must not lose rows
 
@@ -316,7 +318,7 @@ class Memtable:
     def drop(self, boundary: int) -> None:
         """Forget the runs up to ``boundary``: files have them."""
         with self._lock:
-            runs = {key: run for key, run in self._runs.items() if key > boundary}
+            runs = SortedDict({key: self._runs[key] for key in self._runs.irange(boundary, inclusive=(False, True))})
             deleted = int(np.count_nonzero(self.tombstones.sequence > boundary)) * _DELETE_BYTES
             tail = [(number, row) for number, row in self._tail if number > boundary]
             nbytes = sum(run.nbytes for run in runs.values()) + sum(row.nbytes for _, row in tail) + deleted
