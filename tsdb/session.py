@@ -81,7 +81,7 @@ class Session:
         self._store = store
         self._settings = settings
         self._statements: dict[str, Statement] = {}
-        self._planners: dict[str, Planner] = {}
+        self._planners: dict[object, Planner] = {}
         self._plans: dict[Any, _Prepared] = {}
         self._changing = threading.Lock()
         self._under_way = UnderWay()
@@ -124,9 +124,10 @@ class Session:
     def _prepare(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> _Prepared:
         from tsdb.sql.planner import Planner
 
-        planner = self._planners.get(query.text)
+        written = (query.text, query.source, query.source_start)  # errors name places in what was written
+        planner = self._planners.get(written)
         if planner is None:
-            planner = _remember(self._planners, query.text, Planner(query))
+            planner = _remember(self._planners, written, Planner(query))
         tables = snapshot.definitions
         bound = planner.bind(parameters, tables, settings.changed(query.settings), time.time_ns())
         schema = None if isinstance(bound.plan, DuckQuery) else tuple(output_schema(bound.plan, snapshot))

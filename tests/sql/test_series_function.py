@@ -158,10 +158,14 @@ def test_errors(twin: SeriesTwin, sql: str, message: str) -> None:
 # ---------------------------------------------------------------------------------------------------- reading
 
 
+#: Macros over aggregates, and aggregates that only the parser knows.
+_BESIDE = ("WEIGHTED_AVG", "WAVG", "GEOMEAN", "GEOMETRIC_MEAN", "PERCENTILE_CONT", "PERCENTILE_DISC")
+
+
 def test_lists_of_words_are_whole() -> None:
     assert {name for words, _ in expansion._EXPANSIONS for name in words} == word.WORDS
     rows = duckdb.sql("SELECT DISTINCT upper(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'").fetchall()
-    assert {name for (name,) in rows} | {"WEIGHTED_AVG", "WAVG", "GEOMEAN", "GEOMETRIC_MEAN"} == AGGREGATES
+    assert {name for (name,) in rows} | {*_BESIDE} == AGGREGATES
     taken = duckdb.sql("SELECT DISTINCT upper(function_name) FROM duckdb_functions()").fetchall()
     assert word.WORDS & {name for (name,) in taken} <= {
         "FIRST",
@@ -223,6 +227,12 @@ def test_parameters_and_settings(twin: SeriesTwin) -> None:
     assert any(value == -1.0 for _, value in rows[0])
     named = "SELECT time, avg(v) FROM t WHERE host = $host AND n > $n SAMPLE BY 1h FILL($fill)"
     assert twin.found(named, {"host": "b", "n": 3, "fill": -1.0}) == rows[0]
+
+
+def test_places_are_those_of_each_text(twin: SeriesTwin) -> None:
+    sql = "SELECT rate(n) FROM t GROUP BY 1"
+    for before, place in (("", "line 1, column 8"), ("\n  ", "line 2, column 10"), ("EXPLAIN ", "line 1, column 16")):
+        assert twin.refused(before + sql).endswith(f"({place})")
 
 
 def test_insert_and_explain(twin: SeriesTwin) -> None:

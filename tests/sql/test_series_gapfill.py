@@ -111,6 +111,13 @@ def test_values(twin: SeriesTwin) -> None:
     twin.model(sql.replace("coalesce(locf(NULL), count(*), 0)", "coalesce(interpolate(NULL::INT), count(*), 0)"), wanted)
 
 
+def test_aggregates_with_filters_beside_filled_values(twin: SeriesTwin) -> None:
+    n, c = _Model(twin, "max(n)"), _Model(twin, "count(*) FILTER (WHERE v > 0)")
+    sql = f"""SELECT host, rack, time_bucket_gapfill('1 hour', time) b, locf(max(n)) + count(*) FILTER (WHERE v > 0),
+        locf(count(*) FILTER (WHERE v > 0)) FROM t WHERE {WITHIN} GROUP BY ALL"""
+    twin.model(sql, n.filled(lambda g, h: _plus(n.locf(g, h), c.at(g, h)), c.locf))
+
+
 def _plus(a: Any, b: Any) -> Any:
     return None if a is None or b is None else a + b
 

@@ -38,6 +38,8 @@ def _newest(columns: str, keys: str, where: str = "true") -> str:
          "SELECT host, count(*) FROM t GROUP BY host, rack"),
         ("SELECT count(*) FROM (SELECT * FROM t LATEST ON time PARTITION BY host) WHERE n > 0",
          f"SELECT count(*) FROM ({_newest('*', 'host')}) WHERE n > 0"),
+        ("SELECT host, sum(n) OVER w FROM t LATEST BY host, rack WINDOW w AS (PARTITION BY host, rack ORDER BY time)",
+         "SELECT host, sum(n) FROM t GROUP BY host, rack"),
         ("WITH w AS (FROM t LATEST BY host) SELECT host FROM w", "SELECT DISTINCT host FROM t"),
         ("SELECT host FROM t LATEST BY host UNION ALL SELECT host FROM t LATEST BY host, rack",
          "(SELECT DISTINCT host FROM t) UNION ALL (SELECT host FROM t GROUP BY host, rack)"),

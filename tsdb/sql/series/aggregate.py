@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tsdb.sql.series.block import closing
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft
@@ -13,24 +15,25 @@ AGGREGATES = frozenset({
     "BIT_AND", "BIT_OR", "BIT_XOR", "BOOL_AND", "BOOL_OR", "COMBINE_AGGR", "CORR", "COUNT", "COUNTIF", "COUNT_IF",
     "COUNT_STAR", "COVAR_POP", "COVAR_SAMP", "DECIMAL_AVERAGE", "ENTROPY", "FAVG", "FIRST", "FSUM", "GEOMEAN",
     "GEOMETRIC_MEAN", "GROUP_CONCAT", "HISTOGRAM", "HISTOGRAM_EXACT", "KAHAN_SUM", "KURTOSIS", "KURTOSIS_POP", "LAST", "LIST",
-    "LISTAGG", "LTTB", "MAD", "MAX", "MAX_BY", "MEAN", "MEDIAN", "MIN", "MIN_BY", "MODE", "PRODUCT", "QUANTILE",
-    "QUANTILE_CONT", "QUANTILE_DISC", "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE",
-    "REGR_SXX", "REGR_SXY", "REGR_SYY", "RESERVOIR_QUANTILE", "SEM", "SKEWNESS", "STDDEV", "STDDEV_POP", "STDDEV_SAMP",
-    "STRING_AGG", "SUM", "SUMKAHAN", "SUM_NO_OVERFLOW", "VARIANCE", "VARIANT_GROUP_OBJECT", "VAR_POP", "VAR_SAMP", "WAVG",
-    "WEIGHTED_AVG",
+    "LISTAGG", "LTTB", "MAD", "MAX", "MAX_BY", "MEAN", "MEDIAN", "MIN", "MIN_BY", "MODE", "PERCENTILE_CONT", "PERCENTILE_DISC",
+    "PRODUCT", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT",
+    "REGR_R2", "REGR_SLOPE", "REGR_SXX", "REGR_SXY", "REGR_SYY", "RESERVOIR_QUANTILE", "SEM", "SKEWNESS", "STDDEV",
+    "STDDEV_POP", "STDDEV_SAMP", "STRING_AGG", "SUM", "SUMKAHAN", "SUM_NO_OVERFLOW", "VARIANCE", "VARIANT_GROUP_OBJECT",
+    "VAR_POP", "VAR_SAMP", "WAVG", "WEIGHTED_AVG",
 })  # fmt: skip
 
 
 def aggregates(draft: Draft, start: int, end: int) -> list[Call]:
-    """The calls of aggregate functions in a range of tokens, without those over a window."""
-    return [call for call in calls(draft, AGGREGATES, start, end) if not is_window(draft, call.close + 1)]
+    """The calls of aggregate functions in a range of tokens, with FILTER and WITHIN GROUP, without those over a window."""
+    found = [replace(call, close=last_token(draft, call.close)) for call in calls(draft, AGGREGATES, start, end)]
+    return [call for call in found if call.close + 1 == len(draft.tokens) or draft.tokens[call.close + 1].upper != "OVER"]
 
 
-def is_window(draft: Draft, after: int) -> bool:
-    """Whether OVER follows at a position, or behind a FILTER there."""
+def last_token(draft: Draft, close: int) -> int:
+    """The position where the clauses of an aggregate end whose closing parenthesis is at a position."""
     tokens = draft.tokens
-    if after + 1 < len(tokens) and tokens[after].upper == "FILTER" and tokens[after + 1].is_symbol("("):
-        after = closing(tokens, after + 1) + 1
-    while after + 1 < len(tokens) and tokens[after].upper in ("IGNORE", "RESPECT") and tokens[after + 1].upper == "NULLS":
-        after += 2
-    return after < len(tokens) and tokens[after].upper == "OVER"
+    for word, length in (("WITHIN", 2), ("FILTER", 1)):
+        opening = close + 1 + length
+        if opening < len(tokens) and tokens[close + 1].upper == word and tokens[opening].is_symbol("("):
+            close = min(closing(tokens, opening), len(tokens) - 1)
+    return close

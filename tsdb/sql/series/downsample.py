@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
-from tsdb.sql.series.block import Item, block_at, closing
+from tsdb.sql.series.aggregate import last_token
+from tsdb.sql.series.block import Item, block_at
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.series.source import names_source
@@ -29,10 +30,7 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
         call.require(3, 3, _FORM)
         call.only((), _FORM)
         time, value, points = (call.text(argument) for argument in call.arguments)
-        after = call.close + 1
-        if after + 1 < len(draft.tokens) and draft.tokens[after].upper == "FILTER":
-            after = closing(draft.tokens, after + 1) + 1
-        start, end = draft.span(call.at, after)
+        start, end = draft.span(call.at, last_token(draft, call.close) + 1)
         block = block_at(draft, call.at)
         made = ("lttb(", time, ", ", value, ", ", points, " ORDER BY ", time, ")", (call.span[1], end))
         named = ("[{'time': p.x, 'value': p.y} FOR p IN ", *made, "]")

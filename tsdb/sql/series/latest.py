@@ -73,7 +73,11 @@ def _edits(block: Block, at: int, tables: Mapping[str, Table]) -> Sequence[Edit]
     newest: tuple[Part, ...] = ("QUALIFY row_number() OVER (PARTITION BY ", keys, " ORDER BY ", time, " DESC) = 1")
     start, end = draft.span(at, clause.end)
     if "GROUP" not in block.clauses and not any(aggregates(draft, item.start, item.end) for item in block.items()):
-        return [Edit(start, end, newest)]
+        window = block.clauses.get("WINDOW")
+        if window is None:
+            return [Edit(start, end, newest)]
+        behind = draft.tokens[window.end - 1].end
+        return [Edit(start, end, ()), Edit(behind, behind, (" ", *newest))]
     source = source_of(block, tables)
     if source is None or not source.alone or not source.alias:
         draft.fail("LATEST stands with aggregates only over one table: put the SELECT with LATEST in a subquery", at)

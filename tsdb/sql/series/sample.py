@@ -78,16 +78,16 @@ class _Sample:
         for text in texts:
             listed += (", ", *text) if listed else text
         start, end = draft.span(self.at, self.block.clauses["SAMPLE"].end)
-        grouping = [*self._range(), Edit(start, end, ("GROUP BY ", *listed))]
+        having = self.block.clauses.get("HAVING")
+        grouping = [*self._range(), Edit(start, end, ("GROUP BY ", *listed)), *(self._times(*having[1:], own) if having else ())]
         sort = self.block.outermost and "ORDER" not in self.block.clauses
         if clause.fills_gaps:
             return self._filled(grouping, own, sort=sort)
         edits = [*grouping]
         for item in self.items:
             edits += self._shown(item, own)
-        if "ORDER" in self.block.clauses and not any(self._shows_time(item) for item in self.items):
-            edits += self._times(*self.block.clauses["ORDER"][1:], own)
-        elif sort:
+        edits += self._order(own)
+        if sort:
             after = self.block.clauses.get("LIMIT") or self.block.clauses.get("OFFSET") or self.block.clauses.get("FETCH")
             place = draft.tokens[(after.keyword if after else self.block.end) - 1].end
             edits.append(Edit(place, place, (" ORDER BY ", *listed)))
@@ -117,11 +117,13 @@ class _Sample:
             filling.outputs.append((text, shown_name(draft, item)))
         low = clause.low or (f"(SELECT min({filling.bucket}) FROM {ROWS})",)
         high = clause.high or (f"(SELECT max({filling.bucket}) FROM {ROWS})",)
-        order = self._times(*self.block.clauses["ORDER"][1:], (filling.bucket,)) if self._orders_by_hidden_time() else []
-        return filling.written(Spine(clause.bucket, low, high, clause.high is None), order, sort=sort)
+        return filling.written(Spine(clause.bucket, low, high, clause.high is None), self._order((filling.bucket,)), sort=sort)
 
-    def _orders_by_hidden_time(self) -> bool:
-        return "ORDER" in self.block.clauses and not any(self._shows_time(item) for item in self.items)
+    def _order(self, text: Parts) -> list[Edit]:
+        """The edits of an ORDER BY whose time is that of no item."""
+        order = self.block.clauses.get("ORDER")
+        hidden = order is not None and not any(self._shows_time(item) for item in self.items)
+        return self._times(*order[1:], text) if order is not None and hidden else []
 
     def _is_key(self, item: Item) -> bool:
         """Whether an item is a key beside the bucket."""
