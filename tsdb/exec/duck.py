@@ -7,7 +7,7 @@ scanned twice runs twice.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +16,19 @@ import pyarrow as pa
 
 from tsdb.exec.arrow import vectors_of
 from tsdb.exec.batch import Batch
+from tsdb.exec.duck_error import DETAILED, details, translate
 from tsdb.exec.duck_input import DuckInput, scan_of
 from tsdb.exec.duck_instance import catalog_cursor, cursor
 from tsdb.plan.node import DuckQuery, Frame, Plan, TableScan
 from tsdb.quoting import quoted_name
-from tsdb_format.errors import Error, InvalidInput, NotFound
+from tsdb_format.errors import Error, InvalidInput
 from tsdb_format.parallel import pool
 from tsdb_format.types import ColumnType, parse_type
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
 
+_EXPLAIN = "EXPLAIN "
 #: Rows of the record batches that DuckDB hands out.
 BATCH_ROWS = 65_536
 
@@ -43,6 +45,7 @@ class DuckRun:
         self._started = False
         self._parted = False
         self._streams: list[Any] = []
+        self.cursor: Any = None
         self.cursor = self._connect()
         self._relation = self._guarded(lambda: self._relate(self.cursor))
         if self._relation is None:
@@ -62,6 +65,7 @@ class DuckRun:
         """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
         catalog = self.plan.catalog
         connection = catalog_cursor(catalog) if catalog else cursor(self.context.settings)
+        connection.execute(DETAILED)
         for name, child in self.plan.inputs:
             connection.register(name, child.value if isinstance(child, Frame) else DuckInput(child, self))
         return connection
@@ -95,8 +99,11 @@ class DuckRun:
             self._stand_ins.clear()
         self._started, self._parted = True, False
 
-    def _guarded(self, act: Callable[[], Any]) -> Any:
-        """Run something of DuckDB's; an error of our own scan is raised as itself, DuckDB's as one of our kinds."""
+    def _guarded(self, act: Callable[[], Any], *, own_text: bool = True) -> Any:
+        """Run something of DuckDB's; an error of our own scan is raised as itself, DuckDB's as one of our kinds.
+
+        ``own_text`` says that it runs the plan's text, in which an error has a place.
+        """
         self.failure = None
         try:
             return act()
@@ -104,11 +111,30 @@ class DuckRun:
             failure: Exception | None = self.failure
             if failure is not None:
                 raise failure from None
-            raise self._translated(error) from error
+            raise (self._translated(error) if own_text else self._spoken(error, None)) from error
 
     def _translated(self, error: Exception) -> Error:
         """DuckDB's error as one of ours, speaking of tables rather than of inputs."""
-        return translate(error, {name: _scanned(child) for name, child in self.plan.inputs})
+        if not details(error):
+            try:  # what only binds does not tell the place
+                self.cursor.execute(f"{_EXPLAIN}{self.plan.sql}", list(self.plan.parameters))
+            except duckdb.Error as told:
+                if details(told):
+                    return self._spoken(told, len(_EXPLAIN))
+        return self._spoken(error, 0)
+
+    def _spoken(self, error: Exception, before: int | None) -> Error:
+        """An error; the plan's text stands behind ``before`` characters of the one that DuckDB read, or (None) nowhere in it."""
+        tables = {name: _scanned(child) for name, child in self.plan.inputs}
+        found = [self.context.snapshot.definitions.get(name.lower()) for name in tables.values()]
+        columns = dict.fromkeys(column.name for table in found if table is not None for column in table.schema)
+
+        def place(position: int) -> str:
+            assert self.plan.place is not None
+            assert before is not None
+            return self.plan.place(len(self.plan.sql.encode()[: position - before].decode(errors="ignore")))
+
+        return translate(error, tables, columns, None if self.plan.place is None or before is None else place)
 
     def _run(self, act: Callable[[], Any]) -> Any:
         """One run to the end."""
@@ -177,12 +203,12 @@ class DuckRun:
 
     def execute(self, sql: str, parameters: Sequence[object]) -> None:
         """Run another statement on the same connection, which sees the same inputs."""
-        self._guarded(lambda: self.cursor.execute(sql, list(parameters)))
+        self._guarded(lambda: self.cursor.execute(sql, list(parameters)), own_text=False)
 
     def read(self, sql: str, columns: list[tuple[str, ColumnType]]) -> list[Batch]:
         """The rows of another query on the same connection, whose columns are of our types."""
-        relation = self._guarded(lambda: self.cursor.sql(sql))
-        return list(vectors_of(self._guarded(lambda: relation.to_arrow_table().to_batches()), columns))
+        relation = self._guarded(lambda: self.cursor.sql(sql), own_text=False)
+        return list(vectors_of(self._guarded(lambda: relation.to_arrow_table().to_batches(), own_text=False), columns))
 
     def close(self) -> None:
         """Give the connections back."""
@@ -207,21 +233,6 @@ def _scanned(plan: Plan) -> str:
     """The table that an input reads."""
     scan = scan_of(plan)
     return scan.table if isinstance(scan, TableScan) else scan.name if isinstance(scan, Frame) else "input"
-
-
-def translate(error: Exception, tables: Mapping[str, str]) -> Error:
-    """An error of DuckDB's as one of our kinds, with the first line of its message; ``tables`` by the names of inputs."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    message = lines[0] if lines else type(error).__name__
-    for name in sorted(tables, key=len, reverse=True):
-        message = message.replace(name, tables[name])
-    missing = ("No files found", 'Referenced column "', 'Referenced table "', "does not have a column named")
-    if isinstance(error, duckdb.CatalogException) or any(words in message for words in missing):
-        more = next((line.strip() for line in lines[1:] if line.startswith(("Candidate bindings", "Did you mean"))), "")
-        return NotFound(message + (f" {more}" if more else ""))
-    if isinstance(error, duckdb.IOException | duckdb.InternalException | duckdb.InterruptException | duckdb.OutOfMemoryException):
-        return Error(message)
-    return InvalidInput(message)
 
 
 def run_duck_query(plan: DuckQuery, context: ExecContext) -> Iterator[Batch]:

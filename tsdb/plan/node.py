@@ -6,6 +6,7 @@ those of EXPLAIN: a verb, then what it needs. Columns of one-table plans are the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -110,12 +111,14 @@ class DuckQuery:
     """SQL text that DuckDB runs over the children, each visible to it under its input name.
 
     ``catalog`` are the definitions of tables that DuckDB's own catalog shows, for queries of information_schema and the like.
+    ``place`` says where something at an offset of ``sql`` stands in the statement, for people.
     """
 
     sql: str
     inputs: tuple[tuple[str, Plan], ...]
     parameters: tuple[object, ...] = ()
     catalog: tuple[str, ...] = ()
+    place: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

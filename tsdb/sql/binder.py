@@ -46,7 +46,7 @@ class TreeBinder:
         native = settings.enable_native_operators
         select = _unwrapped(tree)
         if isinstance(select, exp.Select):
-            refuse_unknown_columns(select, tables)
+            refuse_unknown_columns(self._query, select, tables)
         if native and isinstance(select, exp.Select):
             bound = bind_select(select, tables, environment) or bind_last_row(select, tables, environment)
             if bound is not None and bound.native and bound.outputs is not None:

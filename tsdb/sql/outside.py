@@ -42,11 +42,12 @@ def frames_named_by(query: Query, tree: exp.Query, tables: Mapping[str, Table]) 
     found: dict[str, Frame] = {}
     for node in tree.find_all(exp.Table):
         name = node.name
-        if not isinstance(node.this, exp.Identifier) or node.args.get("db") is not None or is_local(node):
+        schema = node.args.get("db")
+        if not isinstance(node.this, exp.Identifier) or is_local(node) or (schema is not None and schema.name.lower() != "main"):
             continue
         if name in found or name.lower() in tables or name.lower().startswith(_BUILT_IN) or _is_file(name):
             continue
-        value = _variable(name)
+        value = _variable(name) if schema is None else None
         if value is not None:
             found[name] = Frame(name, value)
         elif plain_table(node) is not None and not any(cte.alias.lower() == name.lower() for cte in tree.find_all(exp.CTE)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -142,6 +142,7 @@ class _Rewriter:
                 self._go_by_time(select)
         for node in self.tree.find_all(exp.Table):
             named = isinstance(node.this, exp.Identifier) and node.name.lower() in self.tables and not is_local(node)
+            named = named and node.text("db").lower() in ("", "main")
             if named and id(node) not in replaced:
                 self._replace_table(node, pushed.get(id(node), []) if self.native else [], reduced.get(id(node)))
         if self.sequence:
@@ -323,7 +324,27 @@ def assemble(query: Query, splices: list[Splice], inputs: tuple[tuple[str, Plan]
     for start, end, replacement in sorted(splices):
         pieces += [query.text[at:start], replacement]
         at = end
-    return DuckQuery("".join(pieces) + query.text[at:], inputs, tuple(values))
+    spoken = _Place(query, tuple(sorted(splices))) if query.source else None
+    return DuckQuery("".join(pieces) + query.text[at:], inputs, tuple(values), place=spoken)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where something at an offset of the text with its splices stands in the statement as it was written."""
+
+    query: Query
+    splices: tuple[Splice, ...]
+
+    def __call__(self, offset: int) -> str:
+        at, made = 0, 0  # the same place in both texts
+        for start, end, replacement in self.splices:
+            if offset < made + start - at:
+                break
+            made += start - at + len(replacement)
+            at = end
+            if offset < made:
+                return self.query.place(start)
+        return self.query.place(min(at + max(offset - made, 0), len(self.query.text)))
 
 
 def _parameter(value: object, environment: Environment) -> object:

@@ -18,7 +18,8 @@ from tsdb.sql.constant import ConstantKind
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import fold, only
 from tsdb.sql.native import COUNT_MAX, UNSORTABLE, NativeSelect, TableReference
-from tsdb.sql.tree import is_local
+from tsdb.sql.statement import Query
+from tsdb.sql.tree import is_local, span
 from tsdb.suggestion import hint
 from tsdb_format.errors import NotFound
 from tsdb_format.schema import Column
@@ -73,7 +74,7 @@ def bind_rows(select: exp.Select, reference: TableReference, environment: Enviro
     return _Binder(select, reference, environment).bind()
 
 
-def refuse_unknown_columns(select: exp.Select, tables: Mapping[str, Table]) -> None:
+def refuse_unknown_columns(query: Query, select: exp.Select, tables: Mapping[str, Table]) -> None:
     """Raise NotFound, with the nearest name, for a column that a SELECT over one table cannot have."""
     from_ = select.args.get("from_")
     node = plain_table(from_.this) if from_ is not None else None
@@ -94,7 +95,9 @@ def refuse_unknown_columns(select: exp.Select, tables: Mapping[str, Table]) -> N
         if (qualifier is None and name.lower() not in shown) or (
             qualifier is not None and qualifier.name.lower() == reference.alias.lower()
         ):
-            raise NotFound(f"no column {name!r} in table {reference.table.name!r}; {hint(name, known)}")
+            at = span(column.this)
+            where = f" ({query.place(at[0])})" if at is not None and query.source else ""
+            raise NotFound(f"no column {name!r} in table {reference.table.name!r}{where}; {hint(name, known)}")
 
 
 class _Binder:

@@ -35,7 +35,8 @@ class Query:
         if not self.source:
             return place(self.text, offset)
         written = tokenize(self.source[self.source_start :])
-        return place(self.source, self.source_start + written[self.skipped + (self.origins[at] if self.origins else at)].start)
+        number = self.skipped + (self.origins[min(at, len(self.origins) - 1)] if self.origins else at)
+        return place(self.source, self.source_start + written[min(number, len(written) - 1)].start)
 
 
 @dataclass(frozen=True, slots=True)
