@@ -152,6 +152,8 @@ def _spans(tokens: Sequence[Token], region: Range) -> dict[str, Range] | None:
         if token.upper == "FROM" and at > region[0] and tokens[at - 1].upper == "DISTINCT":  # IS DISTINCT FROM
             continue
         starts.append((token.upper, at))
+    if not starts:
+        return None  # TABLE t
     ends = [*(at for _, at in starts[1:]), region[1]]
     spans = {word: (at, end) for (word, at), end in zip(starts, ends, strict=True)}
     return spans if len(spans) == len(starts) and {"SELECT", "FROM"} <= set(spans) else None
