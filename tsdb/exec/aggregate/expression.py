@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tsdb.exec.arrow import Converter, vectors_of
 from tsdb.exec.batch import Batch, concat_batches
-from tsdb.exec.duck import translate
+from tsdb.exec.duck_error import translate
 from tsdb.exec.duck_instance import cursor
 from tsdb.plan.schema import duckdb_name
 from tsdb_format.types import ColumnType
