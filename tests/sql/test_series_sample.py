@@ -111,7 +111,9 @@ def _filled(twin: SeriesTwin, keys: int, fill: str, step: datetime.timedelta, sq
     return made
 
 
-@pytest.mark.parametrize(("word", "fill"), [("PREV", "prev"), ("LINEAR", "linear"), ("NULL", "null"), ("-1.5", "-1.5")])
+@pytest.mark.parametrize(
+    ("word", "fill"), [("PREV", "prev"), ("PREVIOUS", "prev"), ("LINEAR", "linear"), ("NULL", "null"), ("-1.5", "-1.5")]
+)
 @pytest.mark.parametrize("aggregate", ["avg(v)", "sum(n)", "max(n)"])
 def test_fill(twin: SeriesTwin, word: str, fill: str, aggregate: str) -> None:
     hour = datetime.timedelta(hours=1)
@@ -177,8 +179,8 @@ def test_a_calendar_of_a_zone(twin: SeriesTwin) -> None:
         ("SELECT time,\n avg(v) FROM t SAMPLE BY 3q",
          "unknown unit 'q': there are U or us, T or ms, s, m, h, d, w, M and y (line 2, column 27)"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 0h", "a width is a whole number of units, not 0 (line 1, column 38)"),
-        ("SELECT time, avg(v) FROM t SAMPLE BY 1h FILL(PREVIOUS)",
-         "expected PREV, LINEAR, NULL, NONE or a constant, not 'PREVIOUS' (line 1, column 46)"),
+        ("SELECT time, avg(v) FROM t SAMPLE BY 1h FILL(NEXT)",
+         "expected PREV, LINEAR, NULL, NONE or a constant, not 'NEXT' (line 1, column 46)"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 1h FILL(PREV, 0)",
          "FILL takes one value, or one for each of the 1 aggregates (line 1, column 41)"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 1h ALIGN TO FIRST OBSERVATION",

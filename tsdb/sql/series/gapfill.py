@@ -65,22 +65,22 @@ class _Gapfill:
 
     def edits(self) -> list[Edit]:
         filling, draft = self.filling, self.draft
-        clauses = [self.block.clauses[name] for name in ("ORDER", "QUALIFY") if name in self.block.clauses]
+        order = self.block.clauses.get("ORDER")
         own = self.bucket.of((self.draft.span(*self._time()),))
         exact = next((i for i, item in enumerate(self.items) if (item.start, item.end) == self._whole(item.start)), None)
         filling.bucket = filling.column(exact) if exact is not None else filling.extra(own)
-        kept = [call for call in self.calls if not any(c.keyword <= call.at < c.end for c in clauses)]
+        behind = [call for call in self.calls if order is not None and call.at > order.keyword]
         for number, item in enumerate(self.items):
             filling.outputs.append((self._output(number, item), shown_name(draft, item)))
         self._keys()
         mixed = {item.start for item in self.items if self._is_mixed(item)}
         inside = [(item.start, item.end) for item in self.items if item.start in mixed]
-        filling.edits += [Edit(*c.span, own) for c in kept if not any(start <= c.at < end for start, end in inside)]
+        before = [call for call in self.calls if call not in behind]
+        filling.edits += [Edit(*call.span, own) for call in before if not any(start <= call.at < end for start, end in inside)]
         for item in self.items:
             if item.start in mixed:
                 filling.edits.append(Edit(*draft.span(item.start, item.end), ("NULL",)))
-        order = [Edit(*call.span, (filling.bucket,)) for call in self.calls if call not in kept]
-        return filling.written(self.spine, order)
+        return filling.written(self.spine, [Edit(*call.span, (filling.bucket,)) for call in behind])
 
     # ------------------------------------------------------------------------------------------ what is asked
 

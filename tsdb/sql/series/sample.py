@@ -20,7 +20,7 @@ from tsdb.sql.token import PARAMETER, STRING, Cursor
 
 WORDS = frozenset({"SAMPLE"})
 NOT_FIRST = "SAMPLE BY aligns to the calendar, not to the first observation: leave ALIGN TO FIRST OBSERVATION out"
-_METHODS = frozenset({"PREV", "LINEAR", "NULL", "NONE"})
+_METHODS = {"PREV": "PREV", "PREVIOUS": "PREV", "LINEAR": "LINEAR", "NULL": "NULL", "NONE": "NONE"}
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ def _fills(draft: Draft, cursor: Cursor) -> list[str | tuple[int, int]]:
     for start, end in split(draft.tokens, cursor.at + 1, close):
         word = draft.tokens[start].upper if end - start == 1 else ""
         if word in _METHODS:
-            fills.append(word)
+            fills.append(_METHODS[word])
         elif start < end and is_constant(draft, start, end):
             fills.append(draft.span(start, end))
         else:

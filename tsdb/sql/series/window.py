@@ -39,6 +39,8 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
         before = tokens[start - 1] if start else None
         wrapped = start > 1 and before is not None and before.is_symbol("(") and tokens[start - 2].upper == "TABLE"
         if wrapped:  # Flink's TABLE(TUMBLE(…))
+            if call.close + 1 == len(tokens) or not tokens[call.close + 1].is_symbol(")"):
+                draft.expected("')'", call.close + 1)
             start -= 2
             before = tokens[start - 1] if start else None
         if before is None or not (before.upper in ("FROM", "JOIN") or before.is_symbol(",")):
