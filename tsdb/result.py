@@ -19,6 +19,7 @@ from tsdb_format.types import ColumnType
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
     from tsdb.exec.duck import DuckRun
+    from tsdb.plan.predicate import Predicate
 
 #: Rows fetched at a time while iterating.
 _FETCH_ROWS = 4_096
@@ -129,6 +130,10 @@ class NativeSource:
     def table(self) -> Any:
         """All rows as an Arrow table."""
         return self.reader().read_all()
+
+    def pushed(self) -> dict[int, list[Predicate]]:
+        """What scans apply besides their own predicates: nothing, the plan says it all."""
+        return {}
 
     def settle(self) -> None:
         """Run to the end if no run has come there yet: counters are those of a whole run."""

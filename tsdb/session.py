@@ -247,9 +247,8 @@ class Session:
         plan, stats, more = prepared.bound.plan, None, {}
         tables = {table.name: table for table in prepared.tables}
         settings = settings.changed(statement.query.settings)
-        source = _source(
-            prepared, snapshot, settings, statement.query.text, self._under_way
-        )  # also raises what the query would raise
+        source = _source(prepared, snapshot, settings, statement.query.text, self._under_way)
+        pushed = source.pushed()  # also raises what the query would raise
         if statement.analyze:
             started = time.perf_counter()
             more["rows"] = sum(len(part) for part in source.rows(65_536))
@@ -259,8 +258,8 @@ class Session:
             stats = source.context.stats
         source.close()
         if statement.form == "json":
-            return _listing(("plan",), (STRING,), [(explain.json_text(plan, tables, stats, more),)])
-        lines = explain.lines(plan, tables, stats)
+            return _listing(("plan",), (STRING,), [(explain.json_text(plan, tables, stats, more, pushed),)])
+        lines = explain.lines(plan, tables, stats, pushed)
         if statement.rules:
             steps = optimizer.trace(prepared.bound.naive, settings)
             lines = [line for name, step in steps for line in (f"-- {name}", *explain.lines(step, tables))]

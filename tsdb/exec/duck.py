@@ -20,6 +20,7 @@ from tsdb.exec.duck_error import DETAILED, details, translate
 from tsdb.exec.duck_input import DuckInput, scan_of
 from tsdb.exec.duck_instance import catalog_cursor, cursor
 from tsdb.plan.node import DuckQuery, Frame, Plan, TableScan
+from tsdb.plan.predicate import Predicate, conjuncts
 from tsdb.quoting import quoted_name
 from tsdb_format.errors import Error, InvalidInput
 from tsdb_format.parallel import pool
@@ -41,6 +42,8 @@ class DuckRun:
         self.failure: Exception | None = None
         self._make_context = make_context
         self.context = make_context()
+        #: Filters that DuckDB's optimizer has brought down to scans, which apply them; by the identity of the scan.
+        self.accepted: dict[int, dict[Predicate, None]] = {}
         self._stand_ins: list[tuple[Plan, Plan]] = []
         self._started = False
         self._parted = False
@@ -77,6 +80,16 @@ class DuckRun:
             return relation
         names = ", ".join(quoted_name(self._shown(column)) for column in relation.columns)
         return connection.sql(f"SELECT * FROM (\n{self.plan.sql}\n) AS q({names})", params=parameters)
+
+    def pushed(self) -> dict[int, list[Predicate]]:
+        """What scans (by identity) apply besides their own predicates, as DuckDB's optimizer finds it."""
+        self._guarded(lambda: self.cursor.execute(f"{_EXPLAIN}{self.plan.sql}", list(self.plan.parameters)).fetchall())
+        made: dict[int, list[Predicate]] = {}
+        for _, scan in self.plan.inputs:
+            own = conjuncts(scan.predicate) if isinstance(scan, TableScan) else ()
+            found = dict.fromkeys(part for predicate in self.accepted.get(id(scan), ()) for part in conjuncts(predicate))
+            made[id(scan)] = [part for part in found if part not in own]
+        return made
 
     def stand_in(self, original: Plan, stand_in: Plan) -> None:
         """Remember that a narrower scan runs for one of the plan's, and keep it alive: counters go by identity."""

@@ -70,7 +70,10 @@ class DuckInput(_sources.ArrowScanSource):  # type: ignore[misc]
 
     def accepts(self, predicate: Any) -> bool:
         """Whether the scan can leave out exactly the rows for which a predicate is not true."""
-        return self._filters and _predicate(predicate, self._kinds) is not None
+        found = _predicate(predicate, self._kinds) if self._filters else None
+        if found is not None:
+            self._run.accepted.setdefault(id(self._plan), {})[found] = None
+        return found is not None
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[Any, bool]:
         """The rows that satisfy the accepted filters, with the columns of these indexes in this order."""

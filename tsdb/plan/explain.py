@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from tsdb.catalog.table import Table
 from tsdb.plan.grouping import BucketKey, Calendar, Call, ColumnKey, ExpressionKey, GroupKey
 from tsdb.plan.node import (
     Aggregate,
+    Comparison,
     DuckQuery,
     Filter,
     Frame,
+    HashJoin,
     LastRow,
     Limit,
     Plan,
@@ -23,6 +25,7 @@ from tsdb.plan.node import (
     Sort,
     SortKey,
     TableScan,
+    Take,
     TopK,
     children,
 )  # fmt: skip
@@ -39,39 +42,67 @@ _MEMBERS_SHOWN = 8
 
 
 Tables = Mapping[str, Table]
+#: Predicates by the identity of the scan that applies them.
+Pushed = Mapping[int, Sequence[Predicate]]
 
 
-def lines(plan: Plan, tables: Tables, stats: QueryStats | None = None) -> list[str]:
-    """The plan, indented by depth; with ``stats``, each scan's counters that are not zero, indented below it."""
-    return list(_lines(plan, tables, stats, 0, ""))
+def lines(plan: Plan, tables: Tables, stats: QueryStats | None = None, pushed: Pushed | None = None) -> list[str]:
+    """The plan, indented by depth; with ``stats``, each scan's counters that are not zero, indented below it.
+
+    ``pushed`` is what scans apply besides their own predicates.
+    """
+    return list(_lines(plan, _About(tables, stats, pushed or {}), 0, ""))
 
 
-def document(plan: Plan, tables: Tables, stats: QueryStats | None = None) -> dict[str, Any]:
+def document(plan: Plan, about: _About) -> dict[str, Any]:
     """The plan as plain JSON values: operator, its details, counters, children."""
-    made: dict[str, Any] = {"operator": type(plan).__name__, **_details(plan, tables)}
-    counters = _counters(plan, stats)
+    made: dict[str, Any] = {"operator": type(plan).__name__, **about.details(plan)}
+    counters = _counters(plan, about.stats)
     if counters:
         made["counters"] = counters
     inputs = _inputs(plan)
     if inputs:
-        made["children"] = [{**({"input": name} if name else {}), **document(child, tables, stats)} for name, child in inputs]
+        made["children"] = [{**({"input": name} if name else {}), **document(child, about)} for name, child in inputs]
     return made
 
 
-def json_text(plan: Plan, tables: Tables, stats: QueryStats | None = None, more: Mapping[str, Any] | None = None) -> str:
+def json_text(
+    plan: Plan,
+    tables: Tables,
+    stats: QueryStats | None = None,
+    more: Mapping[str, Any] | None = None,
+    pushed: Pushed | None = None,
+) -> str:
     """``document`` as text, with further top-level values."""
-    return json.dumps({**document(plan, tables, stats), **(more or {})}, indent=2, ensure_ascii=False, default=str)
+    about = _About(tables, stats, pushed or {})
+    return json.dumps({**document(plan, about), **(more or {})}, indent=2, ensure_ascii=False, default=str)
 
 
-def _lines(plan: Plan, tables: Tables, stats: QueryStats | None, depth: int, name: str) -> Iterator[str]:
+class _About(NamedTuple):
+    """What is known of a plan besides the plan."""
+
+    tables: Tables
+    stats: QueryStats | None
+    pushed: Pushed
+
+    def details(self, plan: Plan) -> dict[str, Any]:
+        """What a node needs, and what is pushed into it."""
+        more = self.pushed.get(id(plan))
+        made = _details(plan, self.tables)
+        if more and isinstance(plan, TableScan):
+            made["pushed"] = predicate_text(And(tuple(more)), self.tables[plan.table].schema)
+        return made
+
+
+def _lines(plan: Plan, about: _About, depth: int, name: str) -> Iterator[str]:
     indent = "  " * depth
-    details = " ".join(f"{key}={_shown(value)}" for key, value in _details(plan, tables).items() if key != "topk_id")
+    details = " ".join(f"{key}={_shown(value)}" for key, value in about.details(plan).items() if key != "topk_id")
     label = f"{name}: " if name else ""
     yield f"{indent}{label}{type(plan).__name__} {details}".rstrip() + _mark(plan)
-    for key, value in (_counters(plan, stats) or {}).items():
+    for key, value in (_counters(plan, about.stats) or {}).items():
         yield f"{indent}    {key}={value}"
     for child_name, child in _inputs(plan):
-        yield from _lines(child, tables, stats, depth + 1, child_name)
+        yield from _lines(child, about, depth + 1, child_name)
 
 
 def _inputs(plan: Plan) -> list[tuple[str, Plan]]:
@@ -91,8 +122,10 @@ def _mark(plan: Plan) -> str:
 
 def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
     match plan:
-        case TableScan(table=table, columns=columns, predicate=predicate, topk_id=topk_id):
+        case TableScan(table=table, columns=columns, predicate=predicate, topk_id=topk_id, row_id=row_id):
             made: dict[str, Any] = {"table": table, "columns": list(columns)}
+            if row_id is not None:
+                made["row_id"] = row_id
             if predicate is not None:
                 made["predicate"] = predicate_text(predicate, tables[table].schema)
             return {**made, "topk_id": topk_id} if topk_id is not None else made
@@ -111,6 +144,13 @@ def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
             return {**by, "calls": [_call_text(call, schema) for call in calls]}
         case LastRow(keys=names, limit=limit, oldest=oldest):
             return {"by": list(names), "oldest" if oldest else "newest": limit}
+        case HashJoin(kind=kind, keys=pairs, condition=condition, build=build, outputs=columns):
+            made = {"kind": kind, "on": [f"{left} = {right}" for left, right in pairs]}
+            if condition:
+                made["condition"] = [_condition_text(part) for part in condition]
+            return {**made, "build": build, "columns": [name for name, _, _ in columns]}
+        case Take(table=table, columns=columns, key=key):
+            return {"table": table, "columns": [key, *(f"{column} AS {name}" for name, column in columns)]}
         case Limit(limit=limit, offset=offset):
             return {**({} if limit is None else {"limit": limit}), **({"offset": offset} if offset else {})}
         case Project(outputs=outputs):
@@ -134,6 +174,10 @@ def _counters(plan: Plan, stats: QueryStats | None) -> dict[str, int | str | Non
 
 def _shown(value: Any) -> str:
     return "[" + ", ".join(str(item) for item in value) + "]" if isinstance(value, list) else str(value)
+
+
+def _condition_text(part: Comparison | Predicate) -> str:
+    return f"{part.left} {part.op} {part.right}" if isinstance(part, Comparison) else predicate_text(part, None)
 
 
 def key_text(key: SortKey) -> str:

@@ -50,7 +50,8 @@ def rewrite(
     """The DuckQuery of a whole statement. ``native`` allows predicates in scans and native subqueries."""
     frames = frames_maybe_named(query.tokens, tables) if tree is None else frames_named_by(query, tree, tables)
     catalog = catalog_read_by(query.tokens, tables)
-    environment.used_outside |= bool(frames or catalog)
+    # which tables such a text names is seen by DuckDB alone
+    environment.used_outside |= bool(frames or catalog) or tree is None or _names_by_value(query.tokens)
     outside: list[tuple[str, Plan]] = [(frame.name, frame) for frame in frames]
     if tree is not None:
         try:
