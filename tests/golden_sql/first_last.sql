@@ -44,7 +44,7 @@ SELECT host, last(usage) FILTER (WHERE usage < 50) AS u FROM cpu GROUP BY host O
 SELECT host, last(usage ORDER BY time) FILTER (WHERE usage < 50) AS u FROM cpu GROUP BY host ORDER BY host;
 
 -- an order of one's own
--- SELECT host, first(time ORDER BY usage DESC NULLS LAST, time) AS at FROM cpu GROUP BY host ORDER BY host;
+SELECT host, first(time ORDER BY usage DESC NULLS LAST, time) AS at FROM cpu GROUP BY host ORDER BY host;
 
 -- the last three values
 SELECT host, arg_max(usage, time, 3) AS l FROM cpu WHERE usage IS NOT NULL GROUP BY host ORDER BY host;
