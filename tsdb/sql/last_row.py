@@ -66,7 +66,7 @@ def _newest(select: exp.Select, reference: TableReference, environment: Environm
 def reduced_input(select: exp.Select, tables: Mapping[str, Table], environment: Environment) -> tuple[exp.Table, LastRow] | None:
     """The table of a SELECT's FROM, and the newest rows that may stand for it; the text stays as it is."""
     reference = single_table(select, tables)
-    if reference is None or _gathers(select):
+    if reference is None or not _may_reduce(select) or _gathers(select):
         return None
     newest: Newest | None = None
     where = select.args.get("where")
@@ -87,6 +87,14 @@ def reduced_input(select: exp.Select, tables: Mapping[str, Table], environment: 
     columns = tuple(column.name for column in reference.table.schema)
     bound: list[Predicate] = [predicate for predicate in predicates if predicate is not None]
     return reference.node, newest.over(TableScan(reference.table.name, columns, And(tuple(bound)) if bound else None))
+
+
+def _may_reduce(select: exp.Select) -> bool:
+    """Whether it is worth a closer look."""
+    if any(select.args.get(name) is not None for name in ("distinct", "qualify")):
+        return True
+    limited = select.args.get("order") is not None and select.args.get("limit") is not None
+    return limited or any(item.find(exp.Window) is not None for item in select.expressions)
 
 
 def _gathers(select: exp.Select) -> bool:
