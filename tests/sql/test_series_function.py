@@ -229,6 +229,29 @@ def test_parameters_and_settings(twin: SeriesTwin) -> None:
     assert twin.found(named, {"host": "b", "n": 3, "fill": -1.0}) == rows[0]
 
 
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_US", "TIMESTAMP_NS"])
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT hour(time), avg(v) FROM o SAMPLE BY 1h FILL(LINEAR)", [(0, 1.0), (1, 2.0), (2, 3.0), (3, 4.0)]),
+        ("SELECT hour(time), max(v) FROM o SAMPLE BY 1d ALIGN TO CALENDAR TIME ZONE 'Asia/Tokyo'", [(15, 4.0)]),
+        ("SELECT rate(v) * 3600, derivative(v) * 3600, moving_avg(v, 3h) FROM o", [(None, None, 1.0), (1.0, 1.0, 2.5)]),
+        ("SELECT v, hour(window_start) FROM HOP(o, time, 1h, 2h)", [(1.0, 0), (1.0, 23), (4.0, 3), (4.0, 2)]),
+        ("SELECT v, hour(window_start), hour(window_end) FROM SESSION(o, time, 1h)", [(1.0, 0, 1), (4.0, 3, 4)]),
+        ("SELECT hour(time), v FROM downsample((SELECT time, v FROM o), 2)", [(0, 1.0), (3, 4.0)]),
+        ("SELECT v FROM o LATEST BY host", [(4.0,)]),
+        ("SELECT hour(date_trunc('day', time, 'Asia/Tokyo')) h, hour(max(date_bin(2h, time))), last(v) FROM o GROUP BY h",
+         [(15, 2, 4.0)]),
+    ],
+)  # fmt: skip
+def test_every_type_of_time(twin: SeriesTwin, kind: str, sql: str, rows: list[tuple[object, ...]]) -> None:
+    twin.db.sql("DROP TABLE IF EXISTS o")
+    twin.db.sql(f"CREATE TABLE o (time {kind} TIME, host STRING TAG, v DOUBLE FIELD)")
+    twin.db.sql("INSERT INTO o VALUES ('2024-03-30 00:00', 'a', 1), ('2024-03-30 03:00', 'a', 4)")
+    twin.model(sql, rows)
+    twin.db.sql("DROP TABLE o")
+
+
 def test_places_are_those_of_each_text(twin: SeriesTwin) -> None:
     sql = "SELECT rate(n) FROM t GROUP BY 1"
     for before, place in (("", "line 1, column 8"), ("\n  ", "line 2, column 10"), ("EXPLAIN ", "line 1, column 16")):

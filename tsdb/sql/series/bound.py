@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tsdb.catalog.table import Table
 from tsdb.sql.series.block import Block, at_top, closing
+from tsdb.sql.series.draft import joined
 from tsdb.sql.series.fill import Parts
 from tsdb.sql.series.source import source_of
 from tsdb.sql.token import Token
@@ -45,10 +46,7 @@ def time_bounds(block: Block, time: tuple[int, int], tables: Mapping[str, Table]
 def _of(function: str, values: list[Parts]) -> Parts | None:
     if len(values) < 2:
         return values[0] if values else None
-    listed: Parts = ()
-    for value in values:
-        listed += (", ", *value) if listed else value
-    return (f"{function}(", *listed, ")")
+    return (f"{function}(", *joined(values), ")")
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, TypeAlias
 
@@ -13,6 +13,14 @@ from tsdb_format.errors import InvalidInput
 
 #: New text, or the range [start, end) of the text that is changed, which comes along with its places.
 Part: TypeAlias = str | tuple[int, int]
+
+
+def joined(texts: Iterable[tuple[Part, ...]], between: str = ", ") -> tuple[Part, ...]:
+    """Texts with something between them."""
+    made: list[Part] = []
+    for text in texts:
+        made += [between, *text] if made else text
+    return tuple(made)
 
 
 class Edit(NamedTuple):

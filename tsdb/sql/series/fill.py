@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tsdb.quoting import quoted_name
 from tsdb.sql.series.block import Block, Item
-from tsdb.sql.series.draft import Draft, Edit, Part
+from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.zone import bucket as zone_bucket
 from tsdb.sql.token import PARAMETER, Token
 
@@ -124,9 +124,7 @@ class Filling:
         appended = [Edit(listed, listed, tuple(part for text in self.extras for part in (", ", *text)))] if self.extras else []
         inner = draft.replaced(start, end, [*self.edits, *appended])
         columns = [self.column(number) for number in range(len(self.items) + len(self.extras))]
-        shown: Parts = ()
-        for text, name in self.outputs:
-            shown += (", ", *text, f" AS {quoted_name(name)}") if shown else (*text, f" AS {quoted_name(name)}")
+        shown = joined((*text, f" AS {quoted_name(name)}") for text, name in self.outputs)
         partition = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
         over = f"{partition}ORDER BY {self.bucket} ROWS BETWEEN"
         before, after = f"({over} UNBOUNDED PRECEDING AND CURRENT ROW)", f"({over} CURRENT ROW AND UNBOUNDED FOLLOWING)"

@@ -12,7 +12,7 @@ from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
 from tsdb.sql.series.aggregate import aggregates
 from tsdb.sql.series.block import Block, Item, block_at, closing, split
-from tsdb.sql.series.draft import Draft, Edit, Part
+from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.fill import ROWS, Bucket, Filling, Parts, Spine, is_constant, shown_name
 from tsdb.sql.series.source import Source, no_source, source_of
 from tsdb.sql.series.width import interval, short_interval
@@ -74,9 +74,7 @@ class _Sample:
         own = clause.bucket.of((self.source.time,))
         keyed = [item for item in self.items if self._is_key(item)]
         texts: list[Parts] = [own, *(draft.replaced(*draft.span(i.start, i.end), self._times(i.start, i.end, own)) for i in keyed)]
-        listed: Parts = ()
-        for text in texts:
-            listed += (", ", *text) if listed else text
+        listed = joined(texts)
         start, end = draft.span(self.at, self.block.clauses["SAMPLE"].end)
         having = self.block.clauses.get("HAVING")
         grouping = [*self._range(), Edit(start, end, ("GROUP BY ", *listed)), *(self._times(*having[1:], own) if having else ())]
@@ -168,10 +166,7 @@ class _Sample:
         """FROM and TO as conditions of WHERE."""
         clause, draft, time = self.clause, self.draft, self.source.time
         said = [(" >= ", clause.low), (" < ", clause.high)]
-        conditions: Parts = ()
-        for operator, text in said:
-            if text is not None:
-                conditions += (" AND ", time, operator, *text) if conditions else (time, operator, *text)
+        conditions = joined(((time, operator, *text) for operator, text in said if text is not None), " AND ")
         where = self.block.clauses.get("WHERE")
         if not conditions:
             return []
