@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,14 +10,20 @@ from typing import TYPE_CHECKING
 from tsdb.exec.stats import QueryStats
 
 if TYPE_CHECKING:
+    from tsdb.exec.take import RowIds
     from tsdb.exec.under_way import UnderWay
+    from tsdb.plan.predicate import Predicate
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot
 
 
 @dataclass
 class ExecContext:
-    """One execution of one plan, never shared with another."""
+    """One execution of one plan, never shared with another.
+
+    ``row_ids`` are those of the scans below a Take, by its key. ``domains`` is what joins under way have learned for the scans that
+    they stream, by the identity of the scan.
+    """
 
     snapshot: Snapshot
     settings: Settings
@@ -24,6 +31,8 @@ class ExecContext:
     stats: QueryStats = field(default_factory=QueryStats)
     text: str = ""
     register: UnderWay | None = None
+    row_ids: Mapping[str, RowIds] = field(default_factory=dict)
+    domains: dict[int, tuple[Predicate, ...]] = field(default_factory=dict)
 
     def under_way(self) -> AbstractContextManager[None]:
         """A block in which the execution is listed by SHOW QUERIES."""

@@ -18,21 +18,19 @@ from duckdb import _sources
 
 from tsdb.exec.arrow import Converter, arrow_schema
 from tsdb.exec.executor import execute
-from tsdb.plan.node import Aggregate, Filter, LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
+from tsdb.plan.node import Plan, Project, TableScan, children
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Literal, Not, Or, Predicate
 from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.schema import output_schema
+from tsdb.plan.size import rows_about
 from tsdb_format.types import ColumnType, Kind
 
 if TYPE_CHECKING:
     from tsdb.exec.duck import DuckRun
-    from tsdb.storage.snapshot import Snapshot
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _MICROSECONDS = {Kind.TIMESTAMP_S: 1_000_000, Kind.TIMESTAMP_MS: 1_000, Kind.TIMESTAMP_US: 1}
-#: What a group of rows is guessed to hold where nothing says it.
-_GROUP_ROWS = 100
 
 
 class DuckInput(_sources.ArrowScanSource):  # type: ignore[misc]
@@ -84,7 +82,7 @@ class DuckInput(_sources.ArrowScanSource):  # type: ignore[misc]
 
     def _narrowed(self, names: tuple[str, ...], predicates: list[Predicate | None]) -> Plan:
         made = self._plan
-        more = tuple(each for each in predicates if each is not None)
+        more = (*self._run.found_keys.get(id(self._plan), ()), *(each for each in predicates if each is not None))
         if more and isinstance(made, TableScan):
             made = replace(made, predicate=And(more if made.predicate is None else (made.predicate, *more)))
         if names != tuple(self._kinds):
@@ -108,22 +106,6 @@ def scan_of(plan: Plan) -> Plan:
     """The leaf at the bottom of a plan of one branch."""
     below = children(plan)
     return scan_of(below[0]) if below else plan
-
-
-def rows_about(plan: Plan, snapshot: Snapshot) -> int:
-    """About how many rows a native plan gives, from what is known without reading; filters are not looked at."""
-    match plan:
-        case TableScan(table=name):
-            return sum(file.row_count for file in snapshot.tables[name].files)
-        case TopK(child=child, limit=int() as limit) | Limit(child=child, limit=int() as limit):
-            return min(limit, rows_about(child, snapshot))
-        case LastRow(child=child, limit=limit):
-            return min(snapshot.tables[child.table].devices.count * limit, rows_about(child, snapshot))
-        case Aggregate(child=child, keys=keys):
-            return rows_about(child, snapshot) // _GROUP_ROWS + 1 if keys else 1
-        case Limit(child=child) | Sort(child=child) | Filter(child=child) | Project(child=child):
-            return rows_about(child, snapshot)
-    return 1
 
 
 def _predicate(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:

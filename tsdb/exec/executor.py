@@ -7,15 +7,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
+from tsdb.exec.hash_join import Join
 from tsdb.exec.last_row import last_row
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.sort import filtered_rows, sorted_rows
 from tsdb.exec.stats import ScanStats
+from tsdb.exec.take import RowIds, Taking
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
-from tsdb.plan.node import Aggregate, DuckQuery, Filter, LastRow, Limit, Plan, Project, Rows, Sort, SortKey, TableScan, TopK
+from tsdb.plan.node import (
+    Aggregate,
+    DuckQuery,
+    Filter,
+    HashJoin,
+    LastRow,
+    Limit,
+    Plan,
+    Project,
+    Rows,
+    Sort,
+    SortKey,
+    TableScan,
+    Take,
+    TopK,
+)  # fmt: skip
+from tsdb.plan.schema import output_schema
 from tsdb.quoting import quoted_name
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
@@ -68,6 +86,12 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return (
                 Batch({out: batch.vectors[name] for out, name in outputs}, batch.row_count) for batch in execute(child, context)
             )
+        case HashJoin():
+            return _join(plan, context)
+        case Take(child=child, table=table, key=key):
+            ids = RowIds()
+            taking = Taking(plan, context.snapshot.tables[table], ids, context.stats.take(plan, table), context.threads)
+            return taking.run(execute(child, replace(context, row_ids={**context.row_ids, key: ids})))
         case DuckQuery():
             from tsdb.exec.duck import run_duck_query
 
@@ -90,14 +114,23 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
     selection.stats.finish = UnitCount(selection).finish
 
-    def read(rows: RowSet) -> Batch:
+    def read(rows: RowSet) -> tuple[Batch, RowSet]:
         selection.stats.add_rows(rows.stored_rows)
         rows = selection.filtered(rows)
-        return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count)
+        return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count), rows
 
-    for batch in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
+    for batch, rows in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
         selection.stats.rows_returned += batch.row_count
+        if scan.row_id is not None and rows.count:  # in this order, whatever thread read them
+            batch.vectors[scan.row_id] = context.row_ids[scan.row_id].of(rows)
         yield batch
+
+
+def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
+    """The side to be held first, then the other, of which rows without a partner need not be read."""
+    build, probe = (node.left, node.right) if node.build == "left" else (node.right, node.left)
+    join = Join(node, dict(output_schema(node, context.snapshot)), execute(build, context))
+    return join.run(lambda: execute(probe, context))
 
 
 def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
@@ -114,7 +147,7 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
 
 def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
     selection = _selection(scan, context)
-    selection.best_first = True
+    selection.best_first = context.settings.enable_topk_runtime_filter
     selection.stats.finish = UnitCount(selection).finish
     batch = last_row(node, scan.columns, selection, context.threads)
     selection.stats.rows_returned += batch.row_count

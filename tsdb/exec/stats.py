@@ -60,6 +60,20 @@ class ScanStats:
         return out
 
 
+@dataclass(slots=True)
+class TakeStats(ScanStats):
+    """Counters of one ``Take``: rows given, how many different ones were read for them, and in how many ranges of neighbours."""
+
+    take_rows: int = 0
+    take_rows_unique: int = 0
+    take_ranges: int = 0
+
+    def as_dict(self) -> dict[str, int | str | None]:
+        """Counters by their public names (API: counters)."""
+        counted = {name: getattr(self, name) for name in ("take_rows", "take_rows_unique", "take_ranges")}
+        return {**ScanStats.as_dict(self), **counted}
+
+
 class QueryStats:
     """The counters of one execution: one ``ScanStats`` per table scan, in plan order, and their sum."""
 
@@ -71,6 +85,14 @@ class QueryStats:
     def scan(self, node: object, table: str, topk_id: int | None) -> ScanStats:
         """Register a scan that starts for plan node ``node`` (by identity)."""
         made = ScanStats(table, topk_id)
+        with self._lock:
+            self.scans.append(made)
+            self.nodes[id(node)] = made
+        return made
+
+    def take(self, node: object, table: str) -> TakeStats:
+        """Register a Take that starts for plan node ``node`` (by identity)."""
+        made = TakeStats(table)
         with self._lock:
             self.scans.append(made)
             self.nodes[id(node)] = made

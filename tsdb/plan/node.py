@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tsdb.plan.grouping import Call, GroupKey
 from tsdb.plan.predicate import Predicate
@@ -26,12 +26,16 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """Read ``columns`` of the rows that satisfy ``predicate``. ``topk_id`` names the TopK whose filter the scan consults."""
+    """Read ``columns`` of the rows that satisfy ``predicate``. ``topk_id`` names the TopK whose filter the scan consults.
+
+    ``row_id`` is the name of one more column, by which a ``Take`` above finds the rows again.
+    """
 
     table: str
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     topk_id: int | None = None
+    row_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +110,76 @@ class Project:
     outputs: tuple[tuple[str, str], ...]  # (output name, child column)
 
 
+JoinKind: TypeAlias = Literal["inner", "left", "semi", "anti"]
+Side: TypeAlias = Literal["left", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``left op right`` between a column of the left side and one of the right; not true where either is NULL."""
+
+    left: str
+    op: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class HashJoin:
+    """Pairs of rows of both sides whose ``keys`` (left column, right column) are equal and for which ``condition`` holds.
+
+    NULL equals nothing, NaN itself, −0.0 is 0.0. A predicate among ``condition`` is on columns of the left side. ``left`` also
+    gives left rows without a partner, with NULLs for the right side; ``semi`` and ``anti`` give the left rows that have one, or
+    none. Rows of side ``build`` are kept in memory by key, the other's are streamed past them, in their order. ``outputs`` are
+    (name, side, column of that side).
+    """
+
+    left: Plan
+    right: Plan
+    kind: JoinKind
+    keys: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, Side, str], ...]
+    condition: tuple[Comparison | Predicate, ...] = ()
+    build: Side = "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The child's rows with ``columns`` (name, column) of ``table``, read once for each distinct row that column ``key`` names.
+
+    ``key`` is the ``row_id`` of a scan below, and none of the outputs; where it is NULL, an outer join found no row, so are they.
+    """
+
+    child: Plan
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A subquery that is run first: the scan of the input ``target`` reads rows alone whose ``column`` has one of its values."""
+
+    target: str
+    column: str
+    child: Plan
+
+
 @dataclass(frozen=True, slots=True)
 class DuckQuery:
     """SQL text that DuckDB runs over the children, each visible to it under its input name.
 
     ``catalog`` are the definitions of tables that DuckDB's own catalog shows, for queries of information_schema and the like.
-    ``place`` says where something at an offset of ``sql`` stands in the statement, for people.
+    ``place`` says where something at an offset of ``sql`` stands in the statement, for people. ``columns`` are the names and types
+    of what it gives, where these are known and ours.
     """
 
     sql: str
     inputs: tuple[tuple[str, Plan], ...]
     parameters: tuple[object, ...] = ()
     catalog: tuple[str, ...] = ()
+    keys: tuple[Keys, ...] = ()
     place: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
+    columns: tuple[tuple[str, ColumnType], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +199,9 @@ class Rows:
     rows: tuple[tuple[object, ...], ...] = field(default=())
 
 
-Plan: TypeAlias = TableScan | TopK | Sort | Limit | Filter | Aggregate | LastRow | Project | DuckQuery | Frame | Rows
+Plan: TypeAlias = (
+    TableScan | TopK | Sort | Limit | Filter | Aggregate | LastRow | Project | HashJoin | Take | DuckQuery | Frame | Rows
+)
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
@@ -146,9 +209,11 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case TopK(child=child) | Sort(child=child) | Limit(child=child) | Filter(child=child) | Project(child=child):
             return (child,)
-        case Aggregate(child=child) | LastRow(child=child):
+        case Aggregate(child=child) | LastRow(child=child) | Take(child=child):
             return (child,)
-        case DuckQuery(inputs=inputs):
-            return tuple(child for _, child in inputs)
+        case HashJoin(left=left, right=right):
+            return left, right
+        case DuckQuery(inputs=inputs, keys=keys):
+            return (*(child for _, child in inputs), *(each.child for each in keys))
         case TableScan() | Frame() | Rows():
             return ()

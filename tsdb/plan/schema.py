@@ -5,9 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tsdb.plan.grouping import ColumnKey
-from tsdb.plan.node import Aggregate, DuckQuery, Filter, Frame, LastRow, Limit, Plan, Project, Rows, Sort, TableScan, TopK
+from tsdb.plan.node import (
+    Aggregate,
+    DuckQuery,
+    Filter,
+    Frame,
+    HashJoin,
+    LastRow,
+    Limit,
+    Plan,
+    Project,
+    Rows,
+    Sort,
+    TableScan,
+    Take,
+    TopK,
+)  # fmt: skip
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
-from tsdb_format.types import ColumnType, Kind
+from tsdb_format.types import INT64, ColumnType, Kind
 
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot
@@ -20,9 +35,10 @@ _DUCKDB_NAMES = {
 def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]]:
     """(name, type) of each column. The columns of a DuckQuery are known only to DuckDB."""
     match plan:
-        case TableScan(table=name, columns=columns):
+        case TableScan(table=name, columns=columns, row_id=row_id):
             schema = snapshot.tables[name].table.schema
-            return [(c, SEQUENCE_COLUMN.type if c == SEQUENCE_NAME else schema.column(c).type) for c in columns]
+            made = [(c, SEQUENCE_COLUMN.type if c == SEQUENCE_NAME else schema.column(c).type) for c in columns]
+            return made if row_id is None else [*made, (row_id, INT64)]
         case Project(child=child, outputs=outputs):
             kinds = dict(output_schema(child, snapshot))
             return [(shown, kinds[name]) for shown, name in outputs]
@@ -32,6 +48,15 @@ def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]
             schema = snapshot.tables[child.table].table.schema
             grouped = [(key.name, schema.column(key.column).type if isinstance(key, ColumnKey) else key.type) for key in keys]
             return [*grouped, *((call.name, call.type) for call in calls)]
+        case HashJoin(left=left, right=right, outputs=outputs):
+            sides = {"left": dict(output_schema(left, snapshot)), "right": dict(output_schema(right, snapshot))}
+            return [(name, sides[side][column]) for name, side, column in outputs]
+        case Take(child=child, table=table, columns=columns, key=key):
+            early = [(name, kind) for name, kind in output_schema(child, snapshot) if name != key]
+            late = output_schema(TableScan(table, tuple(column for _, column in columns)), snapshot)
+            return [*early, *((name, kind) for (name, _), (_, kind) in zip(columns, late, strict=True))]
+        case DuckQuery(columns=columns) if columns:
+            return list(columns)
         case Rows(names=names, types=types):
             return list(zip(names, types, strict=True))
         case DuckQuery() | Frame():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tsdb.plan.node import LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
+from tsdb.plan.node import Comparison, Filter, HashJoin, LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
+from tsdb.plan.predicate import columns_of
 from tsdb.plan.transform import transform
 from tsdb.settings import Settings
 
@@ -45,10 +46,35 @@ def narrowed(node: Plan, wanted: Sequence[str]) -> Plan | None:
         case Limit(child=child):
             made = narrowed(child, wanted)
             return None if made is None else replace(node, child=made)
+        case Filter(child=HashJoin() as child, predicate=predicate):
+            made = narrowed(child, tuple(dict.fromkeys((*wanted, *sorted(columns_of(predicate) - {*wanted})))))
+            return None if made is None else replace(node, child=made)
+        case HashJoin():
+            return _narrowed_join(node, wanted)
     return None
+
+
+def _narrowed_join(node: HashJoin, wanted: Sequence[str]) -> HashJoin:
+    """The join with the outputs ``wanted``, over sides narrowed to what these, its keys and its condition need."""
+    found = {name: (name, side, column) for name, side, column in node.outputs}
+    outputs = tuple(found[name] for name in wanted)
+    left, right = [column for column, _ in node.keys], [column for _, column in node.keys]
+    for part in node.condition:
+        if isinstance(part, Comparison):
+            left.append(part.left)
+            right.append(part.right)
+        else:
+            left += sorted(columns_of(part))
+    left = list(dict.fromkeys([*(column for _, side, column in outputs if side == "left"), *left]))
+    right = list(dict.fromkeys([*(column for _, side, column in outputs if side == "right"), *right]))
+    return replace(
+        node, left=narrowed(node.left, left) or node.left, right=narrowed(node.right, right) or node.right, outputs=outputs
+    )  # fmt: skip
 
 
 def _columns(node: Plan) -> tuple[str, ...]:
     """The columns of a plan that ``narrowed`` made."""
+    if isinstance(node, HashJoin):
+        return tuple(name for name, _, _ in node.outputs)
     below = children(node)
     return _columns(below[0]) if below else node.columns if isinstance(node, TableScan) else ()
