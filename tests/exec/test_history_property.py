@@ -87,8 +87,8 @@ def take(history: History, step: tuple[Any, ...]) -> None:
             history.compact(count, memory)
 
 
-def run(plan: TopK | TableScan | LastRow, snapshot: Snapshot, threads: int) -> tuple[list[Row], dict[str, Any]]:
-    context = ExecContext(snapshot, Settings(), threads)
+def run(plan: TopK | TableScan | LastRow, snapshot: Snapshot, threads: int, **settings: bool) -> tuple[list[Row], dict[str, Any]]:
+    context = ExecContext(snapshot, Settings(**settings), threads)
     rows: list[Row] = []
     for batch in execute(plan, context):
         columns = {name: vector.to_physical_list() for name, vector in batch.vectors.items()}
@@ -194,8 +194,11 @@ def test_last_rows_of_a_history(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(last_row, "_PIECE_MIN", 1)
         patch.setattr(last_row, "_PIECE_MAX", 2)
-        got, counts = run(LastRow(TableScan("t", NAMES, predicate), keys, limit, oldest), history.snapshot(), threads)
-    assert comparable(got) == comparable(expected)
+        plan = LastRow(TableScan("t", NAMES, predicate), keys, limit, oldest)
+        got, counts = run(plan, history.snapshot(), threads)
+        unpruned, all_counts = run(plan, history.snapshot(), threads, enable_topk_runtime_filter=False)
+    assert comparable(got) == comparable(unpruned) == comparable(expected)
+    assert all_counts["pages_pruned_by_topk"] == 0
     if limit:
         fates = "pruned_by_filter", "pruned_by_topk", "read"
         for level in ("files", "pages", "rows", "devices"):

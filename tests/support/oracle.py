@@ -164,8 +164,7 @@ class Oracle:
                 counters[size, label] = got.counters
                 if label == "filter" and size == next(iter(self.databases)):
                     self._check_python_values(database, text, question, values, where)
-                allowed = {**values, "enable_topk_runtime_filter": True} if "LastRow" in plan else values  # its own limit prunes
-                check_counters(got.counters, f"{where}\n{text}", allowed, "DuckQuery" not in plan)
+                check_counters(got.counters, f"{where}\n{text}", values, "DuckQuery" not in plan)
             one, two = (counters.get((size, label)) for label in ("filter", "filter, two threads"))
             assert one == two or two is None or "DuckQuery" in plan, f"counters depend on threads: {question.text}\n{one}\n{two}"
         return counters

@@ -8,7 +8,7 @@ device is one row of one run, and its time and tags need no reading at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,12 +35,17 @@ Int32Array = NDArray[np.int32]
 _ROUND_ROWS = 262_144
 _PIECE_MIN, _PIECE_MAX = 16, 1_024
 _NO_MASK = np.empty(0, np.bool_)
+#: Rows that wait to be compared with the best of their groups.
+_PENDING_MAX = 1_048_576
 #: With every round a run's next piece is so many times larger.
 _GROWTH = 4
 
 
 def last_row(node: LastRow, names: tuple[str, ...], selection: Selection, threads: int) -> Batch:
-    """The rows of a LastRow over a table scan with the columns ``names``, group by group, best first."""
+    """The rows of a LastRow over a table scan with the columns ``names``, group by group, best first.
+
+    Unless ``selection.best_first``, every selected row is read.
+    """
     if selection.is_empty or node.limit < 1:
         return empty_batch(selection.table, names)
     return _LastRowScan(node, selection, threads).run(names)
@@ -82,6 +87,11 @@ class _Best:
     threshold: IntArray
     found: list[_Found] = field(default_factory=list)
     settled: _Found | None = None
+
+    @property
+    def pending(self) -> int:
+        """Rows that came since they were settled."""
+        return sum(len(rows.key) for rows in self.found if rows is not self.settled)
 
     def add(self, found: _Found) -> None:
         """Take rows in."""
@@ -129,8 +139,10 @@ class _LastRowScan:
         self._merged: dict[int, MergedRows] = {}
 
     def run(self, names: tuple[str, ...]) -> Batch:
-        lanes = self.selection.lanes()
-        if self.capped:
+        lanes = self.selection.lanes() if self.selection.best_first else []
+        if not self.selection.best_first:
+            self._take(self.selection.row_sets())
+        elif self.capped:
             for lane in lanes:
                 self._witness(lane)
         pending = [step for lane in lanes for step in self._wanted(lane)]
@@ -208,7 +220,15 @@ class _LastRowScan:
             return None
         done = self.capped and step.lane.certain and step.piece_rows >= self.limit
         parted = part(self.selection, step.held, step.piece_rows, self.newest, rest=not done)
-        row_sets = self.selection.rows_of_runs(step.lane, *parted.better)
+        self._take(self.selection.rows_of_runs(step.lane, *parted.better))
+        if parted.worse is None or not parted.some.any():
+            return None
+        some = parted.some
+        edge = ~parted.edge if self.newest else parted.edge
+        return _Pending(step.lane, parted.worse, edge[some], step.groups[some], step.piece_rows * _GROWTH)
+
+    def _take(self, row_sets: Iterable[RowSet]) -> None:
+        """Take in what the predicate leaves of row sets."""
         for rows, time in ordered_map(self._filtered, row_sets, self.threads, first_alone=True):
             if not rows.count:
                 continue
@@ -217,11 +237,8 @@ class _LastRowScan:
                 origin = np.int64(len(self._merged))
                 self._merged[len(self._merged)] = rows
             self._add(rows.device(), ~time if self.newest else time, rows.addresses(), origin)
-        if parted.worse is None or not parted.some.any():
-            return None
-        some = parted.some
-        edge = ~parted.edge if self.newest else parted.edge
-        return _Pending(step.lane, parted.worse, edge[some], step.groups[some], step.piece_rows * _GROWTH)
+            if self.best.pending > _PENDING_MAX:
+                self.best.settle()
 
     def _filtered(self, rows: RowSet) -> tuple[RowSet, IntArray]:
         """The rows that satisfy the predicate, and their times."""
