@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 
 
 KERNELS := $(wildcard format/tsdb_format/kernels/*.py tsdb/exec/kernels/*.py)
 
-.PHONY: help demo test soak lint types format bench peers rates warm wheel clean
+.PHONY: help demo test soak lint types format bench peers tsbs rates warm wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
@@ -44,6 +44,9 @@ bench: .venv/installed-dev .venv/kernels ## micro-benchmarks of the kernels, sca
 
 peers: .venv/installed .venv/kernels ## the same questions on tsdb and DuckDB, as ratios (FLEETS='A C C-aligned' ROWS=10000000)
 	@$(BIN)/python -m benchmarks.peers $(addprefix --fleet ,$(or $(FLEETS),A)) --rows $(or $(ROWS),10000000) $(ARGS)
+
+tsbs: .venv/installed .venv/kernels ## the query types of TSBS on tsdb and DuckDB, as ratios (ARGS='--hosts 400 --hours 36')
+	@$(BIN)/python -m benchmarks.tsbs $(ARGS)
 
 rates: .venv/installed .venv/kernels ## durable commits a second on tsdb, SQLite, DuckDB and ArcticDB, as ratios
 	@$(PIP) install '.[rates]' --quiet || echo "ArcticDB cannot be installed here and is left out" >&2
