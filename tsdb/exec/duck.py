@@ -21,6 +21,7 @@ from tsdb.exec.duck_input import DuckInput, scan_of
 from tsdb.exec.duck_instance import catalog_cursor, cursor
 from tsdb.plan.node import DuckQuery, Frame, Plan, TableScan
 from tsdb.plan.predicate import Predicate, conjuncts
+from tsdb.plan.schema import output_schema
 from tsdb.quoting import quoted_name
 from tsdb_format.errors import Error, InvalidInput
 from tsdb_format.parallel import pool
@@ -44,6 +45,8 @@ class DuckRun:
         self.context = make_context()
         #: Filters that DuckDB's optimizer has brought down to scans, which apply them; by the identity of the scan.
         self.accepted: dict[int, dict[Predicate, None]] = {}
+        #: What the keys of subqueries tell scans, by the identity of the scan.
+        self.found_keys: dict[int, list[Predicate]] = {}
         self._stand_ins: list[tuple[Plan, Plan]] = []
         self._started = False
         self._parted = False
@@ -111,6 +114,20 @@ class DuckRun:
             self.context = self._make_context()
             self._stand_ins.clear()
         self._started, self._parted = True, False
+        if self.plan.keys:
+            self._find_keys()
+
+    def _find_keys(self) -> None:
+        """Run the subqueries whose keys tell scans what to leave out."""
+        from tsdb.exec.duck_keys import key_predicate
+
+        inputs = dict(self.plan.inputs)
+        self.found_keys.clear()
+        for keys in self.plan.keys:
+            kinds = dict(output_schema(inputs[keys.target], self.context.snapshot))
+            found = key_predicate(keys, kinds[keys.column], self.context) if keys.column in kinds else None
+            if found is not None:
+                self.found_keys.setdefault(id(inputs[keys.target]), []).append(found)
 
     def _guarded(self, act: Callable[[], Any], *, own_text: bool = True) -> Any:
         """Run something of DuckDB's; an error of our own scan is raised as itself, DuckDB's as one of our kinds.

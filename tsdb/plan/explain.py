@@ -107,7 +107,7 @@ def _lines(plan: Plan, about: _About, depth: int, name: str) -> Iterator[str]:
 
 def _inputs(plan: Plan) -> list[tuple[str, Plan]]:
     if isinstance(plan, DuckQuery):
-        return list(plan.inputs)
+        return [*plan.inputs, *((f"keys of {keys.target}.{keys.column}", keys.child) for keys in plan.keys)]
     return [("", child) for child in children(plan)]
 
 

@@ -8,13 +8,13 @@ not agree, or sqlglot does not know the syntax, the text stays as it is and ever
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, LastRow, Plan, Project, TableScan
+from tsdb.plan.node import DuckQuery, Frame, Keys, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate
 from tsdb.quoting import quoted_name
 from tsdb.sql.aggregate import bind_aggregate
@@ -23,11 +23,12 @@ from tsdb.sql.by_time import by_time_splices
 from tsdb.sql.call import SYNTAX_WORDS
 from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
+from tsdb.sql.key import KEY_KINDS, key_plan
 from tsdb.sql.last_row import bind_last_row, reduced_input
 from tsdb.sql.moment_text import now_splices
 from tsdb.sql.native import NativeSelect
 from tsdb.sql.outside import INPUT_PREFIX, catalog_read_by, frames_maybe_named, frames_named_by
-from tsdb.sql.scope import pushed_predicates
+from tsdb.sql.scope import key_subqueries, pushed_predicates
 from tsdb.sql.select import bind_select, plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
@@ -129,6 +130,7 @@ class _Rewriter:
         self.native = native
         self.inputs: list[tuple[str, Plan]] = []
         self.splices: list[Splice] = []
+        self.scans: dict[int, str] = {}
         names = {token.text.lower() for token in query.tokens if token.is_name}
         self.names = None if _reads_all(tree, query.tokens) else names
         self.sequence = SEQUENCE_NAME in names
@@ -151,7 +153,24 @@ class _Rewriter:
         if _names_by_value(self.query.tokens):
             taken = {name for name, _ in self.inputs}
             self.inputs += [named for named in _by_own_name(self.tables.values(), self.sequence) if named[0] not in taken]
-        return assemble(self.query, self.splices, (*self.inputs, *outside), self.environment)
+        made = assemble(self.query, self.splices, (*self.inputs, *outside), self.environment)
+        return replace(made, keys=tuple(self._keys({name: plan for name, plan in outside if isinstance(plan, Frame)})))
+
+    def _keys(self, frames: Mapping[str, Frame]) -> Iterator[Keys]:
+        """The subqueries that scans may take keys from."""
+        if not self.native:
+            return
+        for select in self.tree.find_all(exp.Select):
+            for node, column, inner in key_subqueries(select, self.tables):
+                from_ = inner.args.get("from_")
+                place = (
+                    self._parenthesis(span(from_.this.this)) if from_ is not None and plain_table(from_.this) is not None else None
+                )
+                if id(node) not in self.scans or column.type.kind not in KEY_KINDS or place is None:
+                    continue
+                plan = key_plan(self.query, place, inner, self.tables, frames, self.environment)
+                if plan is not None:
+                    yield Keys(self.scans[id(node)], column.name, plan)
 
     def _input(self, plan: Plan) -> str:
         name = f"{INPUT_PREFIX}{len(self.inputs)}"
@@ -174,6 +193,8 @@ class _Rewriter:
         if newest is not None:
             plan = replace(newest, child=replace(newest.child, columns=columns))
         name = self._input(plan)
+        if newest is None:
+            self.scans[id(node)] = name
         self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {quoted_name(node.name)}"))
 
     def _place(self, node: exp.Table) -> tuple[int, int, bool]:

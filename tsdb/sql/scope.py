@@ -7,14 +7,14 @@ right side of an ASOF join, whose best match would change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.predicate import Predicate
-from tsdb.sql.condition import ConditionBinder, conjuncts
+from tsdb.sql.condition import ConditionBinder, Resolve, conjuncts
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import only
 from tsdb.sql.native import TableReference
@@ -54,6 +54,34 @@ def pushed_predicates(select: exp.Select, tables: Mapping[str, Table], environme
     where = select.args.get("where")
     if where is None or not only(select, *_SELECT_PARTS):
         return {}
+    pushed: dict[int, list[Predicate]] = {}
+    for reference, resolve in _pushable(select, tables):
+        binder = ConditionBinder(resolve, environment)
+        for part in conjuncts(where.this):
+            if next(part.find_all(exp.Column), None) is None:
+                continue
+            predicate = binder.bind(part)
+            if predicate is not None:
+                pushed.setdefault(id(reference.node), []).append(predicate)
+    return pushed
+
+
+def key_subqueries(select: exp.Select, tables: Mapping[str, Table]) -> Iterator[tuple[exp.Table, Column, exp.Select]]:
+    """The conjuncts ``column IN (SELECT …)`` of a WHERE: the table that may leave other keys out, its column, and the subquery."""
+    where = select.args.get("where")
+    if where is None or not only(select, *_SELECT_PARTS):
+        return
+    for reference, resolve in _pushable(select, tables):
+        for part in conjuncts(where.this):
+            inner = part.args.get("query") if isinstance(part, exp.In) and only(part, "this", "query") else None
+            inner = inner.this if isinstance(inner, exp.Subquery) and only(inner, "this") else inner
+            column = resolve(part.this) if isinstance(inner, exp.Select) and isinstance(part.this, exp.Column) else None
+            if column is not None and isinstance(inner, exp.Select):
+                yield reference.node, column, inner
+
+
+def _pushable(select: exp.Select, tables: Mapping[str, Table]) -> Iterator[tuple[TableReference, Resolve]]:
+    """The tables whose rows the joins of a SELECT pass on unchanged, and what resolves columns to each."""
     sources = _sources(select, tables)
     merged = {
         name.name.lower()
@@ -62,19 +90,9 @@ def pushed_predicates(select: exp.Select, tables: Mapping[str, Table], environme
         if isinstance(name, exp.Expr)
     }
     natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in select.args.get("joins") or ())
-    pushed: dict[int, list[Predicate]] = {}
     for source in sources:
-        if source.reference is None or not source.pushable:
-            continue
-        resolver = _Resolver(source, sources, merged, natural)
-        binder = ConditionBinder(resolver.resolve, environment)
-        for part in conjuncts(where.this):
-            if next(part.find_all(exp.Column), None) is None:
-                continue
-            predicate = binder.bind(part)
-            if predicate is not None:
-                pushed.setdefault(id(source.reference.node), []).append(predicate)
-    return pushed
+        if source.reference is not None and source.pushable:
+            yield source.reference, _Resolver(source, sources, merged, natural).resolve
 
 
 def _sources(select: exp.Select, tables: Mapping[str, Table]) -> list[_Source]:
