@@ -206,6 +206,8 @@ def test_date_bin_gapfill(twin: SeriesTwin) -> None:
          "time_bucket_gapfill must know its range: WHERE lacks time >= …, a constant beside AND (line 2, column 3)"),
         ("SELECT time_bucket_gapfill('1h', time), avg(v) FROM t WHERE time >= '2024-04-01' AND time < make_timestamp(n) GROUP BY 1",
          "time_bucket_gapfill must know its range: WHERE lacks time < …, a constant beside AND (line 1, column 8)"),
+        ("SELECT time_bucket_gapfill('1h', time) AS b, avg(v) FROM t WHERE time >= '2024-04-01' AND time < b GROUP BY 1",
+         "time_bucket_gapfill must know its range: WHERE lacks time < …, a constant beside AND (line 1, column 8)"),
         ("SELECT time_bucket_gapfill('1h', time) FROM t", "time_bucket_gapfill needs a GROUP BY (line 1, column 8)"),
         ("SELECT time_bucket_gapfill('1h') FROM t GROUP BY 1",
          "time_bucket_gapfill is written time_bucket_gapfill(width, time[, zone][, start, finish]) (line 1, column 8)"),

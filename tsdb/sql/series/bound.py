@@ -56,7 +56,9 @@ class _Reader:
         self._time = self._tokens[time[1] - 1].text.lower()
         source = source_of(block, tables)
         table = None if source is None else source.table
-        self._columns = {self._time} if table is None else {column.name.lower() for column in table.schema} | {self._time}
+        columns = () if table is None else (column.name for column in table.schema)
+        aliases = (item.alias for item in block.items() if item.alias is not None)
+        self._varying = {self._time, *(name.lower() for name in (*columns, *aliases))}
 
     def comparisons(self, start: int, end: int) -> Iterator[tuple[str, tuple[int, int]]]:
         """(operator, text of the constant) of the conjuncts in a range of tokens that compare the time."""
@@ -108,4 +110,4 @@ class _Reader:
             yield operator, self._draft.span(start, end)
 
     def _varies(self, token: Token) -> bool:
-        return token.is_name and (token.text.lower() in self._columns or token.upper in ("SELECT", "FROM"))
+        return token.is_name and (token.text.lower() in self._varying or token.upper in ("SELECT", "FROM"))
