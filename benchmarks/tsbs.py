@@ -156,8 +156,8 @@ like its own: every ten seconds each host reports ten fields under ten tags, eac
 
 Milliseconds are medians of interleaved runs in one warm process that end with an Arrow table; every answer was compared with both
 of DuckDB's first. DuckDB's native tables hold the rows as they came, by time, and sorted by device; the ratio says how many times
-faster tsdb is than the faster of the two. The machine's load when this began was {load:.1f}, on {os.cpu_count()} cores: above 1, times
-are longer than they need be, and ratios rougher. `tests/differential/test_tsbs.py` compares the same questions over a small suite.
+faster tsdb is than the faster of the two. The load when this began was {load:.1f}, on {os.cpu_count()} cores: above 1, times
+are longer, and ratios rougher. `tests/differential/test_tsbs.py` compares the same questions over a small suite.
 
 """
     texts = "".join(
