@@ -174,3 +174,13 @@ def test_what_nothing_has_is_not_found(db: tsdb.Database) -> None:
             db.sql(sql)
     assert len(hosts) == 1
     assert number == 5
+
+
+def test_a_result_is_a_table_too_unless_it_fails(db: tsdb.Database) -> None:
+    result = db.sql("SELECT host, max(usage) AS top FROM cpu GROUP BY host")
+    assert db.sql("SELECT max(top) FROM result").fetchall() == [(9.0,)]
+    broken = _Stream(None)
+    with pytest.raises(tsdb.InvalidInput, match="variable 'broken' cannot be read"):
+        db.sql("SELECT * FROM broken").fetchall()
+    assert result is not None
+    assert broken is not None

@@ -73,7 +73,10 @@ class DuckRun:
         connection = catalog_cursor(catalog) if catalog else cursor(self.context.settings)
         connection.execute(DETAILED)
         for name, child in self.plan.inputs:
-            connection.register(name, child.value if isinstance(child, Frame) else DuckInput(child, self))
+            if isinstance(child, Frame):
+                _register(connection, child)
+            else:
+                connection.register(name, DuckInput(child, self))
         return connection
 
     def _relate(self, connection: Any) -> Any:
@@ -244,6 +247,16 @@ class DuckRun:
         """Give the connections back."""
         for connection in (self.cursor, *self._streams):
             connection.close()
+
+
+def _register(connection: Any, frame: Frame) -> None:
+    """Show DuckDB the user's data."""
+    try:
+        connection.register(frame.name, frame.value)
+    except (duckdb.Error, pa.ArrowException, Error, TypeError, ValueError) as error:
+        if frame.certain:
+            reason = str(details(error).get("exception_message", error)).splitlines()[0]
+            raise InvalidInput(f"the variable {frame.name!r} cannot be read as a table: {reason}") from error
 
 
 def _interruptible(act: Callable[[], Any], connection: Any) -> Any:

@@ -184,10 +184,14 @@ class DuckQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The user's own data under the name that a query gives it: pandas, polars, Arrow, whatever DuckDB reads."""
+    """The user's own data under the name that a query gives it: pandas, polars, Arrow, whatever DuckDB reads.
+
+    Where the query is not understood it may not be ``certain`` that the name means the data.
+    """
 
     name: str
     value: object
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

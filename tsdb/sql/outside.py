@@ -64,7 +64,7 @@ def frames_maybe_named(tokens: Sequence[Token], tables: Mapping[str, Table]) -> 
         if follows and token.is_name and token.text.lower() not in tables and token.text not in found:
             value = _variable(token.text)
             if value is not None:
-                found[token.text] = Frame(token.text, value)
+                found[token.text] = Frame(token.text, value, certain=False)
     return list(found.values())
 
 
