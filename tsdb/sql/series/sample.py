@@ -102,6 +102,8 @@ class _Sample:
         fills = clause.fills * len(valued) if len(clause.fills) == 1 else clause.fills
         for number, item in enumerate(self.items):
             column = filling.column(number)
+            if self._is_derived(item):
+                draft.fail("with FILL an item does not name another: compute it in a query around", item.start)
             if item in valued:
                 text = _value(filling, column, fills[valued.index(item)])
             elif is_constant(draft, item.start, item.end):
@@ -128,8 +130,17 @@ class _Sample:
         draft = self.draft
         if draft.tokens[item.end - 1].is_symbol("*") and not aggregates(draft, item.start, item.end):
             draft.fail("SAMPLE BY needs its columns by name", item.end - 1)
-        plain = not self._shows_time(item) and not is_constant(draft, item.start, item.end)
-        return plain and not aggregates(draft, item.start, item.end)
+        if self._shows_time(item) or is_constant(draft, item.start, item.end) or self._is_derived(item):
+            return False
+        return not aggregates(draft, item.start, item.end)
+
+    def _is_derived(self, item: Item) -> bool:
+        """Whether an item names another by its alias, and is what that makes it."""
+        table, tokens = self.source.table, self.draft.tokens
+        columns = {self.source.time_name.lower()} if table is None else {column.name.lower() for column in table.schema}
+        others = {other.alias.lower() for other in self.items if other.alias is not None and other is not item} - columns
+        named = [at for at in range(item.start, item.end) if tokens[at].is_name and tokens[at].text.lower() in others]
+        return any(not tokens[at - 1].is_symbol(".") and not tokens[min(at + 1, item.end - 1)].is_symbol("(") for at in named)
 
     def _shows_time(self, item: Item) -> bool:
         return self._is_time(item.start, item.end)
