@@ -49,6 +49,22 @@ SETTINGS: dict[str, dict[str, object]] = {
 #: 2024-03-30 22:00 UTC: clocks in Berlin go forward three hours later, and the month ends a day after that.
 START_S = 1_711_836_000
 _QUARTER_S = 900
+#: What happens to table ``changed`` after its rows were written: to whole hosts, to times, to values, and to columns.
+_CHANGES = (
+    "DELETE FROM changed WHERE host = 'h1' AND time < '2024-03-30 22:20:00'",
+    "DELETE FROM changed WHERE time BETWEEN '2024-03-30 22:30:00' AND '2024-03-30 22:34:00'",
+    "DELETE FROM changed WHERE a = 7",
+    "INSERT INTO changed (time, host, a, b, s) VALUES ('2024-03-30 22:05:00', 'h1', 1000, 5, 'back')",
+    "INSERT INTO changed (time, host, a, s) VALUES ('2024-03-30 22:31:00', 'h2', -1000, 'again')",
+    "DELETE FROM changed WHERE host = 'h3'",
+    "ALTER TABLE changed ADD COLUMN c DOUBLE",
+    "ALTER TABLE changed DROP COLUMN s",
+    "INSERT INTO changed (time, host, a, b, c) VALUES ('2024-03-31 00:00:00', 'h0', 1, 2, 0.5)",
+    "INSERT INTO changed (time, host, b, c) VALUES ('2024-03-31 00:01:00', 'h4', 3, 1.5)",
+    "ALTER TABLE changed ADD COLUMN s INT64",
+    "INSERT INTO changed (time, host, c, s) VALUES ('2024-03-31 00:02:00', 'h4', 2.5, 9)",
+    "DELETE FROM changed WHERE b = 2",
+)
 
 
 @dataclass(frozen=True)
@@ -105,8 +121,15 @@ def _is_ordered(text: str) -> bool:
 
 
 def build(folder: Path, place: str) -> Oracle:
-    """The tables at two page sizes, with their rows in files, in memory or in both."""
-    return Oracle.build(folder, tables(), flushed=PLACES[place])
+    """The tables at two page sizes, with their rows in files, in memory or in both; changes to them may be flushed, too."""
+    made = Oracle.build(folder, tables(), flushed=PLACES[place])
+    for number, statement in enumerate(_CHANGES):
+        made.duck.execute(statement)
+        for at, database in enumerate(made.databases.values()):
+            database.sql(statement)
+            if PLACES[place](at, number):
+                database.flush()
+    return made
 
 
 # -------------------------------------------------------------------------------------------------- tables
@@ -114,7 +137,7 @@ def build(folder: Path, place: str) -> Oracle:
 
 def tables() -> list[TableCase]:
     """The tables that every file asks; DuckDB gets the rows that a reader should see."""
-    return [_cpu(), _mem(), _odd(), _kinds(), _empty(), _named(), _device(), _log(), _single()]
+    return [_cpu(), _mem(), _odd(), _kinds(), _empty(), _named(), _device(), _log(), _single(), _changed()]
 
 
 def _ns(seconds: float) -> int:
@@ -288,3 +311,17 @@ def _single() -> TableCase:
         for number in range(64)
     ]
     return TableCase("single", schema, [rows[:30], rows[30:50], rows[50:]])
+
+
+def _changed() -> TableCase:
+    """Four hosts by the minute, of which some rows are deleted later."""
+    schema = make_schema(
+        ("time", TIMESTAMP_NS, Role.TIME), ("host", STRING, Role.TAG), ("a", DOUBLE, Role.FIELD), ("b", INT64, Role.FIELD),
+        ("s", STRING, Role.FIELD),
+    )  # fmt: skip
+    rows: list[Row] = [
+        {"time": _ns(minute * 60), "host": f"h{host}", "a": float((minute * 3 + host) % 17), "b": minute * host, "s": f"{minute}"}
+        for host in range(4)
+        for minute in range(60)
+    ]
+    return TableCase("changed", schema, [rows[0::2], rows[1::2]])
