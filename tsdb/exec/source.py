@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tsdb.exec.stats import ScanStats
     from tsdb.storage.data_file import DataFile
     from tsdb.storage.snapshot import TableFile, TableSnapshot
+    from tsdb_format.encoding.fold import StoredFold
 
 
 class FileSource:
@@ -55,6 +56,14 @@ class FileSource:
             return null_vector(column.type, int((stops - starts).sum()))
         self.touch(name, starts, stops)
         return self.file.read(name, starts, stops)
+
+    def fold(self, column: Column, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
+        """Sums and bounds of a FIELD or ``_sn`` column by segment of the row ranges; None where its values must be read."""
+        name = self.stored_name(column)
+        found = None if name is None else self.file.fold(name, starts, stops, segment_stop, wants)
+        if found is not None and wants and name is not None:
+            self.touch(name, starts, stops)
+        return found
 
     def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
         """Count the pages of a stored column that ranges lie in."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels import runs
+from tsdb_format.encoding.fold import StoredFold, fold_pages
 from tsdb_format.encoding.search import search_sorted
 from tsdb_format.reader import TsFile
 from tsdb_format.schema import Schema
@@ -76,6 +77,9 @@ class DataFile(Protocol):
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """The rows of the given ranges (ascending, apart, none empty), end to end, in arrays of their own."""
 
+    def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
+        """Sums and bounds by segment of such ranges' rows (see ``fold_pages``); None where they must be read."""
+
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop; values ascend within a range."""
 
@@ -93,6 +97,10 @@ class StoredFile(TsFile):
     def searched_rows_min(self) -> int:
         """Mean rows of some runs from which ``search`` is cheaper than reading their times: those take whole pages."""
         return min(_SEARCHED_ROWS_MIN, 2 * self.rows_per_page)
+
+    def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
+        """Sums and bounds by segment of some ranges' rows; None where they must be read."""
+        return fold_pages(self.page_set(name), starts, stops, segment_stop, wants)
 
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop.

@@ -149,6 +149,10 @@ class MemoryFile:
         ranges.expand(starts, stops, rows)
         return vector.take(rows)
 
+    def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> None:
+        """Nothing is packed: rows are there to be read."""
+        del name, starts, stops, segment_stop, wants
+
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop."""
         found = np.empty(len(starts), np.int64)

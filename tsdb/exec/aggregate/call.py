@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.choice import Choice
-from tsdb.exec.aggregate.fold import FloatSum, Folded, Greatest, IntegerSum, Least, Moments, RowCount, ValueCount
+from tsdb.exec.aggregate.fold import ColumnFold, FloatSum, Folded, Greatest, IntegerSum, Least, Moments, RowCount, ValueCount
 from tsdb.exec.evaluate import normalize
 from tsdb.exec.source import table_column
 from tsdb.plan.grouping import Call
-from tsdb.plan.predicate import Not, Or, Predicate
-from tsdb_format.types import HUGEINT, ColumnType
+from tsdb.plan.predicate import Not, Or, Predicate, columns_of
+from tsdb_format.types import HUGEINT, ColumnType, Role
 from tsdb_format.vector import IntArray, Vector
 
 if TYPE_CHECKING:
@@ -37,6 +38,26 @@ class Program:
     def gatherers(self) -> list[Gatherer]:
         """The accumulators."""
         return list(self._held.values())
+
+    @cached_property
+    def wants(self) -> dict[str, int]:
+        """Columns that storage may fold, and what for: those that no accumulator must read."""
+        wanted: dict[str, int] = {}
+        read: set[str] = {self._table.table.schema.time.name}
+        for each in self._held.values():
+            if each.condition is not None:
+                read |= columns_of(each.condition)
+            if isinstance(each, Choice):
+                read |= {each.name, each.by}
+            elif isinstance(each, ColumnFold):
+                if each.condition is not None or each.wants is None:
+                    read.add(each.name)
+                else:
+                    wanted[each.name] = wanted.get(each.name, 0) | each.wants
+        return {name: bits for name, bits in wanted.items() if name not in read and self._is_stored(name)}
+
+    def _is_stored(self, name: str) -> bool:
+        return table_column(self._table, name).role in (Role.FIELD, Role.SEQUENCE)
 
     def vectors(self, slots: IntArray) -> dict[str, Vector]:
         """The calls' values for some slots, by name."""

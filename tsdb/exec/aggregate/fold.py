@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from tsdb.exec.aggregate.segment import ALL, RowBatch, Segments, both
 from tsdb.exec.kernels import aggregate as kernels
 from tsdb.plan.predicate import Predicate
+from tsdb_format.kernels.fold import GREATEST, LEAST, SUM
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, HAS_SUM, Statistics
 from tsdb_format.types import ColumnType
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
     from tsdb.exec.aggregate.unit import Units
+    from tsdb_format.encoding.fold import StoredFold
 
 #: An accumulator's arrays, one element per cell or, in a part of it, per segment.
 Arrays = tuple[NDArray[Any], ...]
@@ -28,6 +30,8 @@ class Folded:
     """What all foldings share: ``arrays`` hold one element per cell, and start as ``initial`` says."""
 
     initial: tuple[Any, ...] = ()
+    #: What storage may fold for this, in bits of ``kernels.fold``; None: it cannot.
+    wants: int | None = None
 
     def __init__(self, condition: Predicate | None) -> None:
         self.condition = condition
@@ -79,6 +83,10 @@ class ColumnFold(Folded, ABC):
         vector = batch.read(self.name)
         return vector, both(batch.mask(self.condition), vector.validity)
 
+    def folded(self, batch: RowBatch, segments: Segments) -> StoredFold | None:
+        """What storage makes of the column's rows; None where they are to be read."""
+        return batch.folded(self.name, segments) if self.condition is None else None
+
     def summary(self, units: Units) -> Summary | None:
         """What statistics say of each unit; None where they say nothing."""
         found = units.statistics(self.name)
@@ -93,9 +101,13 @@ class ValueCount(ColumnFold):
     """How many values are not NULL."""
 
     initial = (np.int64(0),)
+    wants = 0
 
     def part(self, batch: RowBatch, segments: Segments) -> Arrays:
         """The values of each segment."""
+        folded = self.folded(batch, segments)
+        if folded is not None:
+            return (segments.sizes,)
         return (_counted(self.chosen(batch)[1], segments),)
 
     def stated(self, found: Statistics) -> Summary:
@@ -111,9 +123,13 @@ class FloatSum(ColumnFold):
     """The sum of FLOATs or DOUBLEs."""
 
     initial = (0.0,)
+    wants = SUM
 
     def part(self, batch: RowBatch, segments: Segments) -> Arrays:
         """Each segment's sum."""
+        folded = self.folded(batch, segments)
+        if folded is not None:
+            return folded.sum
         vector, chosen = self.chosen(batch)
         total = np.empty(len(segments), np.float64)
         kernels.sum_floats(wide(vector), chosen, segments.stop, total)
@@ -134,9 +150,13 @@ class IntegerSum(ColumnFold):
     """The exact sum of integers or truth values: ``arrays`` are 2**32s and ones."""
 
     initial = (np.int64(0), np.int64(0))
+    wants = SUM
 
     def part(self, batch: RowBatch, segments: Segments) -> Arrays:
         """Each segment's sum."""
+        folded = self.folded(batch, segments)
+        if folded is not None:
+            return folded.sum
         vector, chosen = self.chosen(batch)
         high, low = np.empty((2, len(segments)), np.int64)
         kernels.sum_integers(wide(vector), chosen, segments.stop, high, low)
@@ -157,12 +177,17 @@ class IntegerSum(ColumnFold):
 class Least(ColumnFold):
     """The least number; its start where there is none."""
 
+    wants = LEAST
+
     def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
         super().__init__(name, kind, condition)
         self.initial = (np.nan,) if kind.is_float else (np.int64(kernels.MOST),)
 
     def part(self, batch: RowBatch, segments: Segments) -> Arrays:
         """Each segment's least number."""
+        folded = self.folded(batch, segments)
+        if folded is not None:
+            return (folded.least,)
         vector, chosen = self.chosen(batch)
         values = wide(vector)
         found = np.empty(len(segments), values.dtype)
@@ -183,12 +208,17 @@ class Least(ColumnFold):
 class Greatest(ColumnFold):
     """The greatest number; its start where there is none."""
 
+    wants = GREATEST
+
     def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
         super().__init__(name, kind, condition)
         self.initial = (-np.inf,) if kind.is_float else (np.int64(kernels.LEAST),)
 
     def part(self, batch: RowBatch, segments: Segments) -> Arrays:
         """Each segment's greatest number."""
+        folded = self.folded(batch, segments)
+        if folded is not None:
+            return (folded.greatest,)
         vector, chosen = self.chosen(batch)
         values = wide(vector)
         found = np.empty(len(segments), values.dtype)

@@ -21,6 +21,8 @@ from tsdb.plan.grouping import BucketKey
 from tsdb_format.parallel import ordered_map
 from tsdb_format.vector import IntArray
 
+#: Rows that are folded at a time: what storage folds by itself needs no cache, and threads that meet less often wait less.
+_BATCH_ROWS = 262_144
 #: Rows from which handing them to threads pays.
 _THREADED_ROWS_MIN = 32_768
 
@@ -35,6 +37,7 @@ class Aggregation:
     def __init__(self, node: Aggregate, selection: Selection, threads: int, *, statistics: bool) -> None:
         """With ``statistics``, units that these describe wholly are not read."""
         table = selection.table
+        selection.batch_rows = _BATCH_ROWS
         self._node = node
         self._selection = selection
         self._threads = threads
@@ -89,7 +92,7 @@ class Aggregation:
         rows = self._selection.filtered(rows)
         if rows.count == 0:
             return None
-        batch = RowBatch(rows, self._time)
+        batch = RowBatch(rows, self._time, self._program.wants)
         segments = self._segmenter.segments(batch)
         return Part(segments.group, segments.start, [each.part(batch, segments) for each in self._program.gatherers])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +12,13 @@ from tsdb.exec.aggregate.group import Groups
 from tsdb.exec.evaluate import evaluate
 from tsdb.exec.kernels import bucket as kernels
 from tsdb.exec.rows import FileRows, RowSet
+from tsdb.exec.source import table_column
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
     from tsdb.exec.source import FileSource
     from tsdb.plan.predicate import Predicate
+    from tsdb_format.encoding.fold import StoredFold
 
 ALL = np.empty(0, np.bool_)
 _NO_TIMES = np.empty(0, np.int64)
@@ -43,10 +46,13 @@ class Segments:
 class RowBatch:
     """A row set with what was read of it: columns and conditions that several functions share are read and decided once."""
 
-    def __init__(self, rows: RowSet, time: str) -> None:
+    def __init__(self, rows: RowSet, time: str, wants: Mapping[str, int]) -> None:
+        """``wants``: what is folded of columns that nothing reads, in bits of ``kernels.fold``."""
         self.rows = rows
         self.time_name = time
+        self._wants = wants
         self._columns: dict[str, Vector] = {}
+        self._folded: dict[str, StoredFold | None] = {}
         self._masks: dict[Predicate, BoolArray] = {}
 
     def read(self, name: str) -> Vector:
@@ -55,6 +61,16 @@ class RowBatch:
         if found is None:
             found = self._columns[name] = self.rows.read(name)
         return found
+
+    def folded(self, name: str, segments: Segments) -> StoredFold | None:
+        """A column's sums and bounds by segment; None where it is to be read."""
+        if name not in self._wants or not isinstance(self.rows, FileRows):
+            return None
+        if name not in self._folded:
+            rows = self.rows
+            column = table_column(rows.source.table, name)
+            self._folded[name] = rows.source.fold(column, rows.starts, rows.stops, segments.stop, self._wants[name])
+        return self._folded[name]
 
     def time(self) -> IntArray:
         """Every row's time."""

@@ -1,0 +1,123 @@
+"""Folding pages by segment: the sums and bounds of the values that reading gives, for every shape, encoding and cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from support.page_case import MODES, columns, make_vector, page_set, ranges, run, shapes
+from tsdb_format.encoding import EncodedChunk, Encoding, PageSet, encode_chunk, fold, read_pages
+from tsdb_format.encoding.number import Choice, as_numbers, write_numbers
+from tsdb_format.errors import Corruption
+from tsdb_format.kernels import fold as kernels
+from tsdb_format.types import DOUBLE, FLOAT, INT32, INT64, STRING, ColumnType
+from tsdb_format.vector import Vector
+
+ALL = kernels.SUM | kernels.LEAST | kernels.GREATEST
+KINDS = (INT32, INT64, DOUBLE)
+NO_BOOLS = np.empty(0, np.bool_)
+
+
+def cut(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
+    """Where some segments of so many rows end."""
+    count = int(rng.integers(0, min(rows, 12)))
+    return np.append(np.sort(rng.choice(np.arange(1, rows), count, replace=False)), rows).astype(np.int64)
+
+
+def check(pages: PageSet, starts: NDArray[np.int64], stops: NDArray[np.int64], segment_stop: NDArray[np.int64], wants: int) -> bool:
+    """Fold, and compare with what reading gives; whether folding was possible."""
+    values = read_pages(pages, starts, stops).values
+    found = fold.fold_pages(pages, starts, stops, segment_stop, wants)
+    if found is None:
+        return False
+    for number, part in enumerate(np.split(values, segment_stop[:-1])):
+        if values.dtype.kind == "i":
+            exact = [int(value) for value in part]
+            high, low = found.sum[0], found.sum[-1]
+            assert not wants & kernels.SUM or int(high[number]) * 2**32 + int(low[number]) == sum(exact)
+            assert not wants & kernels.LEAST or int(found.least[number]) == min(exact)
+            assert not wants & kernels.GREATEST or int(found.greatest[number]) == max(exact)
+            continue
+        least, greatest = np.fmin.reduce(part), np.maximum.reduce(part)
+        assert not wants & kernels.LEAST or np.array_equal(found.least[number], least, equal_nan=True)
+        assert not wants & kernels.GREATEST or np.array_equal(found.greatest[number], greatest, equal_nan=True)
+        with np.errstate(all="ignore"):
+            total, size = part.sum(), np.abs(part).sum()
+        if wants & kernels.SUM and np.isfinite(size):
+            assert abs(found.sum[0][number] - total) <= 1e-12 * size
+        elif wants & kernels.SUM and np.isnan(part).any():
+            assert np.isnan(found.sum[0][number])
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@given(data=st.data(), wants=st.sampled_from([1, 2, 4, 5, ALL]))
+def test_folding_is_what_reading_gives(kind: ColumnType, data: st.DataObject, wants: int) -> None:
+    vector, rows_per_page = data.draw(columns(kind))
+    pages, rng = page_set(vector, rows_per_page), np.random.default_rng(data.draw(st.integers(0, 99)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold, "_SEGMENT_ROWS_MIN", 0)
+        for starts, stops in ((np.array([0]), np.array([len(vector)])), ranges(rng, len(vector))):
+            rows = int((stops - starts).sum())
+            check(pages, starts, stops, cut(rng, rows), wants)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_shape_in_full_pages(kind: ColumnType, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "fold_words", run(kernels.fold_words, mode))
+    monkeypatch.setattr(fold, "_SEGMENT_ROWS_MIN", 0)
+    done = 0
+    for number, shape in enumerate(shapes(kind)):
+        vector = make_vector(kind, shape, 2500 if mode != "python" else 1200, 0.0, 7)
+        whole = np.array([0]), np.array([len(vector)])
+        for seed in range(3):
+            rng = np.random.default_rng([number, seed])
+            done += check(page_set(vector, 1024), *whole, cut(rng, len(vector)), ALL)
+    assert done > len(shapes(kind))
+
+
+FORCED = [
+    Choice(0, Encoding.PLAIN), Choice(0, Encoding.FOR), Choice(0, Encoding.DELTA, 1), Choice(0, Encoding.ALP, 0, 2),
+    Choice(0, Encoding.ALP, 1, 2), Choice(0, Encoding.ALP, 0, 18), Choice(0, Encoding.RLE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("choice", FORCED, ids=lambda choice: f"{choice.encoding.name} {choice.decimals}")
+def test_every_encoding(kind: ColumnType, choice: Choice) -> None:
+    if choice.encoding is Encoding.ALP and kind is not DOUBLE:
+        return
+
+    def encode(rows: Vector, rows_per_page: int) -> EncodedChunk:
+        return write_numbers(as_numbers(rows, NO_BOOLS), NO_BOOLS, rows_per_page, choice)
+
+    for shape in shapes(kind):
+        pages = page_set(make_vector(kind, shape, 3000, 0.0, 7), 1024, encode)
+        folded = check(pages, np.array([5]), np.array([2990]), np.array([700, 701, 2985]), ALL)
+        assert folded == bool((pages.page_encoding <= Encoding.DICTIONARY).all())
+
+
+def test_what_is_read_instead() -> None:
+    whole = np.array([0]), np.array([2000])
+    with_nulls = page_set(make_vector(DOUBLE, "walk", 2000, 0.1, 1), 1024)
+    assert fold.fold_pages(with_nulls, *whole, np.array([2000]), ALL) is None
+    for kind, shape in ((FLOAT, "walk"), (STRING, "few")):
+        assert fold.fold_pages(page_set(make_vector(kind, shape, 2000, 0.0, 1), 1024), *whole, np.array([2000]), ALL) is None
+    pages = page_set(make_vector(DOUBLE, "walk", 2000, 0.0, 1), 1024)
+    assert fold.fold_pages(pages, *whole, np.arange(1, 2001), ALL) is None  # a row a segment
+    assert fold.fold_pages(pages, *whole, np.arange(1, 2001), 0) is not None  # nothing is wanted but that there is no NULL
+
+
+def test_damage_is_an_error() -> None:
+    vector = make_vector(DOUBLE, "walk", 2000, 0.0, 1)
+    for at in range(24, 400, 7):
+        pages = page_set(vector, 1024, encode_chunk)
+        pages.buffer[at] ^= 0x10
+        with pytest.raises(Corruption):
+            fold.fold_pages(pages, np.array([0]), np.array([2000]), np.array([2000]), ALL)
+    with pytest.raises(IndexError):
+        fold.fold_pages(page_set(vector, 1024), np.array([0]), np.array([2001]), np.array([2001]), ALL)
