@@ -11,6 +11,7 @@ import pytest
 
 import tsdb
 from support.aggregate_sql import CALLS, DDL, EXPRESSIONS, KEYS, question, rows, spelled
+from support.corner_sql import GROUPS
 from support.twin import Twin
 
 _LAYOUTS: dict[str, dict[str, int]] = {
@@ -246,6 +247,19 @@ def test_groups_come_in_the_order_that_is_asked_for(twin: Twin, sql: str, order:
 @pytest.mark.parametrize("order", ["ALL DESC", "rack DESC, host", "host NULLS FIRST, rack", "max(i), host, rack"])
 def test_groups_are_sorted_otherwise(twin: Twin, order: str) -> None:
     assert "Sort" in check(twin, f"SELECT host, rack, max(i) FROM t GROUP BY ALL ORDER BY {order}")
+
+
+@pytest.mark.parametrize("sql", GROUPS)
+def test_corners(twin: Twin, sql: str) -> None:
+    text = sql.rstrip(";")
+    try:
+        twin.duck.execute(spelled(text)).fetchall()
+    except duckdb.Error:
+        for native in (True, False):
+            with pytest.raises(tsdb.Error):
+                twin.db.sql(sql, settings={"enable_native_operators": native}).fetchall()
+        return
+    check(twin, text)
 
 
 def test_parameters(twin: Twin) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import duckdb
 import pytest
 
+import tsdb
+from support.corner_sql import NEWEST
 from support.twin import Twin
 
 _DDL = "time TIMESTAMP_NS TIME, host STRING TAG, rack INT32 TAG, region STRING ATTRIBUTE, id INT64, i INT32, d DOUBLE, s STRING"
@@ -74,6 +77,7 @@ def test_native_throughout(twin: Twin, sql: str) -> None:
         f"SELECT id, d * 2 AS e FROM t QUALIFY {_NUMBER} = 1 ORDER BY id",
         f"SELECT *, {_NUMBER} AS rn FROM t QUALIFY rn <= 2 ORDER BY id",
         f"SELECT id FROM t QUALIFY {_NUMBER} <= 2 AND d > 5 ORDER BY id",
+        f"SELECT id FROM t QUALIFY {_NUMBER} = 2 ORDER BY id",
         f"SELECT id FROM t QUALIFY d > 5 AND {_NUMBER} <= 2 ORDER BY id",
         f"SELECT * FROM (SELECT *, {_NUMBER} AS rn FROM t) WHERE rn = 1 ORDER BY id",
         f"SELECT q.id, q.rn FROM (SELECT id, {_NUMBER} AS rn FROM t WHERE i > 1) q WHERE q.rn <= 2 AND q.id > 3 ORDER BY id",
@@ -162,7 +166,7 @@ def test_what_stays_with_duckdb(twin: Twin, sql: str) -> None:
         ("SELECT host, last(d), max(time) FROM t GROUP BY host", "DESC"),
         ("SELECT host, first(i), min(time) FROM t GROUP BY host", ""),
         (
-            "SELECT host, rack, last(i) AS x FROM t WHERE d > 2 GROUP BY ALL HAVING last(i) > 1 ORDER BY x DESC, host, rack LIMIT 4",
+            "SELECT host, rack, last(i) AS x FROM t WHERE d > 2 GROUP BY ALL HAVING x > 1 ORDER BY x DESC, host, rack LIMIT 4",
             "DESC",
         ),
         ("SELECT region, last(s) || 'x' FROM t GROUP BY region", "DESC"),
@@ -192,6 +196,19 @@ def test_first_and_last_of_devices(twin: Twin, sql: str, duck: str) -> None:
 )
 def test_what_is_no_question_for_rows(twin: Twin, sql: str) -> None:
     assert "LastRow" not in twin.plan(sql)
+
+
+@pytest.mark.parametrize("sql", NEWEST)
+def test_corners(twin: Twin, sql: str) -> None:
+    try:
+        twin.duck_rows(sql)
+    except duckdb.Error:
+        for native in (True, False):
+            with pytest.raises(tsdb.Error):
+                twin.rows(sql, enable_native_operators=native)
+        return
+    twin.check(sql, ordered="ORDER BY" in sql.rpartition(")")[2])
+    assert list(twin.db.sql(sql).columns) == list(twin.duck.sql(sql).columns)
 
 
 def test_first_and_last_by_time_where_duckdb_computes_them(twin: Twin) -> None:

@@ -59,7 +59,9 @@ def _newest(select: exp.Select, reference: TableReference, environment: Environm
         return _distinct_on(select, reference)
     if select.args.get("qualify") is not None and only(select, *_ROWWISE, "qualify"):
         parts = list(conjuncts(select.args["qualify"].this))
-        return _numbered(parts[0], _windows(select, reference), reference, environment) if len(parts) == 1 else None
+        found = _numbered(parts[0], _windows(select, reference), reference, environment) if len(parts) == 1 else None
+        exact = found is not None and (found.limit == 1 or not isinstance(parts[0].unnest(), exp.EQ))
+        return found if exact else None  # that number 2 is shown does not mean that number 1 is
     return None
 
 
