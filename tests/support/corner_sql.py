@@ -173,11 +173,8 @@ NEWEST = [
     f"WITH r AS (SELECT *, {_NUMBER} AS rn FROM t) SELECT id FROM r WHERE rn = 1 ORDER BY id",
     f"WITH r AS (SELECT *, {_NUMBER} AS rn FROM t), s AS (SELECT * FROM r WHERE rn <= 2) SELECT id FROM s ORDER BY id",
     (
-        (
-            f"WITH r AS (SELECT *, {_NUMBER} AS rn FROM t) SELECT id FROM r WHERE rn = 1 AND id IN "
-            "(SELECT id FROM r WHERE rn <= 3) ORDER "
-        ),
-        "BY id",
+        f"WITH r AS (SELECT *, {_NUMBER} AS rn FROM t) SELECT id FROM r WHERE rn = 1 AND id IN "
+        "(SELECT id FROM r WHERE rn <= 3) ORDER BY id"
     ),
     f"WITH r AS (SELECT *, {_NUMBER} AS rn FROM t) SELECT id FROM r x WHERE x.rn = 1 ORDER BY id",
     f"WITH r(a, b) AS (SELECT id, {_NUMBER} AS rn FROM t) SELECT a FROM r WHERE b = 1 ORDER BY a",
