@@ -12,6 +12,9 @@ from tsdb.session import Session
 from tsdb_format.types import Role
 
 _FILTER_OFF = {"enable_topk_runtime_filter": False}
+_NO_STATISTICS = {"enable_statistics_aggregation": False}
+#: Where buckets of less than a month start counting.
+_ORIGIN = datetime.datetime(2000, 1, 3)
 _DUCKDB_ALONE = {"enable_native_operators": False}
 Answer = list[tuple[Any, ...]]
 #: (statement, settings, expected rows)
@@ -180,13 +183,49 @@ def _last_rows(name: str, table: LiveTable, rows: list[Row], turn: int) -> Itera
     yield text, {}, [(*device, time) for device, time in last.items()]
 
 
+def _newest_of_each(name: str, table: LiveTable, rows: list[Row], turn: int) -> Iterator[Question]:
+    columns = table.columns if table.mode == "table" else table.of(Role.TIME, Role.TAG)
+    tags = [column.name for column in table.of(Role.TAG)]
+    last = {tuple(row[tag] for tag in tags): row for row in rows}
+    listed, items = ", ".join(map(quoted, tags)), ", ".join(quoted(column.name) for column in columns)
+    text = f"SELECT DISTINCT ON ({listed}) {items} FROM {quoted(name)} ORDER BY {listed}, {quoted(table.time)} DESC"
+    for settings in _settings():
+        yield text, settings, [tuple(row[column.name] for column in columns) for row in last.values()]
+
+
+def _buckets(name: str, table: LiveTable, rows: list[Row], turn: int) -> Iterator[Question]:
+    """Buckets of some milliseconds, of all rows and of each host's; with statistics and without."""
+    width = datetime.timedelta(milliseconds=(5, 16, 40)[turn % 3])
+    host, time = table.of(Role.TAG)[0].name, quoted(table.time)
+    number = next((column.name for column in table.of(Role.FIELD) if column.kind in ("DOUBLE", "INT64", "INT32")), None)
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        start = _ORIGIN + (row[table.time] - _ORIGIN) // width * width
+        groups.setdefault((start, row[host]) if turn % 2 else (start,), []).append(row)
+    items = f"count(*), min({time}), max({time})" + (f", sum({quoted(number)})" if number else "")
+    expected: Answer = []
+    for key in sorted(groups, key=lambda key: tuple((value is None, value) for value in key)):
+        times, values = (
+            [row[table.time] for row in groups[key]],
+            [row[number] for row in groups[key] if number and row[number] is not None],
+        )
+        expected.append((*key, len(times), min(times), max(times), *([sum(values) if values else None] if number else [])))
+    keys = f"time_bucket(INTERVAL '{width.microseconds} microseconds', {time})" + (f", {quoted(host)}" if turn % 2 else "")
+    for settings in ({}, _NO_STATISTICS):
+        yield f"SELECT {keys}, {items} FROM {quoted(name)} GROUP BY ALL ORDER BY ALL", settings, expected
+
+
 def _devices(name: str, table: LiveTable, rows: list[Row], turn: int) -> Iterator[Question]:
     columns = [column.name for column in table.of(Role.TAG, Role.ATTRIBUTE)]
-    expected = list(dict.fromkeys(tuple(row[column] for column in columns) for row in rows))
+    times: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        times.setdefault(tuple(row[column] for column in columns), []).append(row[table.time])
+    expected = [(*device, min(held), max(held), len(held)) for device, held in times.items()]
     yield f"SHOW DEVICES FROM {quoted(name)}", {}, expected
 
 
 Kind = Callable[[str, LiveTable, list[Row], int], Iterator[Question]]
 _KINDS: tuple[Kind, ...] = (
-    _newest, _counts, _oldest, _aggregates, _newest_of_some, _in_a_range, _largest, _last_rows, _newest, _devices,
+    _newest, _counts, _oldest, _aggregates, _newest_of_some, _in_a_range, _buckets, _largest, _last_rows, _newest, _devices,
+    _newest_of_each,
 )  # fmt: skip
