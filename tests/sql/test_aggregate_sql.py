@@ -68,7 +68,7 @@ def check(twin: Twin, sql: str, duck: str | None = None) -> str:
     return plan
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(6))
 def test_questions(twin: Twin, part: int) -> None:
     for seed in range(part * 20, part * 20 + 20):
         sql, native = question(seed)
@@ -124,7 +124,6 @@ def test_expressions_over_an_aggregate(twin: Twin, expression: str) -> None:
         "SELECT host, list_value(min(d), max(d)) FROM t GROUP BY host",
         "SELECT max(time) - min(time) FROM t",
         "SELECT host, sum(i)::DOUBLE / 2 FROM t GROUP BY host",
-        "SELECT host, sum(i) AS s FROM t GROUP BY host HAVING s > 5 ORDER BY s, host",
     ],
 )
 def test_text_over_an_aggregate(twin: Twin, sql: str) -> None:
@@ -140,6 +139,9 @@ def test_text_over_an_aggregate(twin: Twin, sql: str) -> None:
         "SELECT host, count(*) FROM t GROUP BY host HAVING max(id) > 20 ORDER BY count(*), 1",
         "SELECT host, avg(d) AS d FROM t GROUP BY host HAVING d > 0",
         "SELECT host AS h, avg(d) AS d FROM t GROUP BY h HAVING avg(d) > 1 ORDER BY d NULLS FIRST, h",
+        "SELECT host, sum(i) AS s FROM t GROUP BY host HAVING s > 5 ORDER BY s, host",
+        "SELECT host, sum(l) AS s FROM t GROUP BY host HAVING sum(l) >= 9223372036854775807 OR 0 > sum(i) ORDER BY sum(l) DESC",
+        "SELECT host, count_if(b) FROM t GROUP BY host HAVING count_if(b) BETWEEN 1 AND 1000 AND NOT sum(i) = 3 ORDER BY host",
         "SELECT count(*) FROM t HAVING count(*) > 1000",
         "SELECT host FROM t GROUP BY host",
         "SELECT DISTINCT host FROM t",

@@ -50,6 +50,8 @@ def compare(column: Column, op: str, constant: Constant) -> Predicate | None:
         return _compare_float(column, op, constant)
     if kind is Kind.BOOLEAN:
         return _compare_boolean(column, op, constant)
+    if kind is Kind.HUGEINT:
+        return Compare(column.name, op, int(constant.value)) if constant.kind is K.INTEGER else None
     if kind is Kind.INT64 and constant.kind is K.DOUBLE:
         return _compare_rounded(column, op, float(constant.value))
     bound = _rational(column.type, constant)
@@ -67,7 +69,7 @@ def between(column: Column, low: Constant, high: Constant) -> Predicate | None:
 def in_list(column: Column, constants: Sequence[Constant]) -> Predicate | None:
     """``column IN (constants)``; a NULL among them makes every miss NULL."""
     known = [constant for constant in constants if constant.kind is not K.NULL]
-    if not _one_type(column.type, known):
+    if column.type.kind is Kind.HUGEINT or not _one_type(column.type, known):
         return None
     literals: dict[Literal, None] = {}
     for constant in known:
