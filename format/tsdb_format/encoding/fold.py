@@ -61,5 +61,7 @@ def fold_pages(pages: PageSet, starts: IntArray, stops: IntArray, segment_stop: 
         raise pages.failure(code)
     if kind != DOUBLE:
         return StoredFold((whole[0], whole[1]), whole[2], whole[3])
-    odd = numbers[3] == np.diff(segment_stop, prepend=0)
-    return StoredFold((numbers[0],), np.where(odd, np.nan, numbers[1]) if odd.any() else numbers[1], numbers[2])
+    least = numbers[1]
+    if wants & (fold.LEAST | fold.GREATEST) and numbers[3].any():
+        least = np.where(numbers[3] == np.diff(segment_stop, prepend=0), np.nan, least)
+    return StoredFold((numbers[0],), least, numbers[2])
