@@ -1,4 +1,4 @@
-"""Where bytes are kept: the five operations that files need (``Storage``), the operating system's (``DISK``), and whole new files.
+"""Where bytes are kept: the six operations that files need (``Storage``), the operating system's (``DISK``), and whole new files.
 
 Whoever reads or writes takes a ``Storage``, so that tests can stop the world between any two operations or let one fail.
 
@@ -14,7 +14,7 @@ import mmap
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, TypeVar
@@ -33,6 +33,8 @@ Writable = bytes | bytearray | memoryview | NDArray[np.generic]
 Names = list[str]
 #: Reserve no swap for a private mapping that nobody writes to (Linux's value; Python names it from 3.13 on).
 _NO_RESERVE = 0x4000 if os.uname().sysname == "Linux" else 0
+#: Arrays that the system fills in one call.
+_PARTS_MAX = 1024
 _T = TypeVar("_T")
 
 
@@ -56,6 +58,17 @@ class OutputFile(Protocol):
         """Release the file; does not sync. Once closed it stays so without error. Raises OSError."""
 
 
+class InputFile(Protocol):
+    """A file that is read here and there. Stays readable after it is removed; threads may share it."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes when it was opened."""
+
+    def read(self, position: int, parts: Sequence[ByteArray]) -> int:
+        """Fill the arrays, end to end, with the bytes from ``position``; how many there were. Raises Error where refused."""
+
+
 class Storage(Protocol):
     """A place for files. Paths are those of the operating system; a change is seen by every process at once.
 
@@ -68,6 +81,9 @@ class Storage(Protocol):
 
         The array is typed writable for the kernels' sake, copy-on-write: nothing reaches the file.
         """
+
+    def open(self, path: str) -> InputFile:
+        """The file, for reading parts of it: where it is large, and little of it is to be in memory. Raises as ``read`` does."""
 
     def create(self, path: str, *, ahead: int = 0) -> OutputFile:
         """A new, empty file in the place of what has that name; missing folders are made, durably. Raises OSError.
@@ -126,10 +142,49 @@ class _DiskFile:
             os.close(handle)
 
 
+class _DiskInput:
+    __slots__ = ("_handle", "path", "size")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._handle = -1
+        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._handle).st_size
+
+    def read(self, position: int, parts: Sequence[ByteArray]) -> int:
+        done = 0
+        left = [part.data for part in parts if len(part)]
+        try:
+            while left:
+                count = os.preadv(self._handle, left[:_PARTS_MAX], position + done)
+                if not count:
+                    break
+                done += count
+                while left and count >= len(left[0]):
+                    count -= len(left.pop(0))
+                if count:
+                    left[0] = left[0][count:]
+        except OSError as error:
+            raise Error(f"{self.path} cannot be read: {error.strerror}") from error
+        return done
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+
+
 class _Disk:
     def read(self, path: str) -> ByteArray:
         try:
             return _with_more_files(_map, path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"no file {path}") from None
+        except OSError as error:
+            raise Error(f"{path} cannot be read: {error.strerror}") from error
+
+    def open(self, path: str) -> InputFile:
+        try:
+            return _with_more_files(_DiskInput, path)
         except (FileNotFoundError, NotADirectoryError):
             raise NotFound(f"no file {path}") from None
         except OSError as error:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tsdb_format import statistics
+from tsdb_format.blob import BlobKind, blob_sizes, kinds_of, locate
 from tsdb_format.dump_page import Field, Page, dictionary_fields
 from tsdb_format.encoding import Encoding
 from tsdb_format.inspect import stored_columns, value_text
@@ -112,7 +113,7 @@ def _one_page(file: TsFile, column: Column, page: int) -> Iterator[Field]:
     pages = file.page_set(column.name)
     first = page * file.rows_per_page
     stop = min(first + _VALUES_SHOWN, first + file.rows_per_page, file.row_count)
-    rows = file.read(column.name, np.array([first]), np.array([stop]))
+    rows = file.read_cells(column.name, np.array([first]), np.array([stop]))
     encoding = Encoding(int(pages.page_encoding[page])).name + ("+zstd" if pages.page_compression[page] else "")
     head = f"· {encoding}: {_vector_text(rows)}{' …' if first + file.rows_per_page > stop < file.row_count else ''}"
     yield from Page(pages, page, f"{column.name}.page[{page}]", head).fields()
@@ -120,9 +121,25 @@ def _one_page(file: TsFile, column: Column, page: int) -> Iterator[Field]:
 
 def _vector_text(rows: Vector) -> str:
     kind = rows.type
+    if rows.pool is not None and rows.pool.kinds is not None:
+        return ", ".join(_blob_texts(rows))
     simple = rows.pool is None and kind.kind is not Kind.VECTOR
     show = partial(value_text, kind) if simple else repr
     return ", ".join("NULL" if value is None else show(value) for value in rows.to_physical_list())
+
+
+def _blob_texts(rows: Vector) -> Iterator[str]:
+    """Blobs in the page as they are, of others where they are."""
+    assert rows.pool is not None
+    sizes, kinds = blob_sizes(rows).tolist(), kinds_of(rows.pool)
+    for code, valid, size in zip(rows.values.tolist(), rows.valid().tolist(), sizes, strict=True):
+        if not valid:
+            yield "NULL"
+        elif kinds[code] == BlobKind.INLINE:
+            yield repr(rows.pool.bytes_at(code))
+        else:
+            found = locate(rows.pool, np.array([code]))
+            yield f"{BlobKind(kinds[code]).name} {found.names[0]}[{found.position[0]:,}:{found.position[0] + size:,}]"
 
 
 def _pages_section(file: TsFile, column: Column, at: int) -> Iterator[Field]:

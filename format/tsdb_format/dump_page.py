@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tsdb_format.blob import BlobKind
 from tsdb_format.encoding import COMPRESSION_ZSTD, Encoding, PageSet
 from tsdb_format.encoding.page_set import BLOCK_ROWS, item_bytes
 from tsdb_format.kernels.bitpack import packed_words
@@ -137,9 +138,14 @@ class Page:
         yield field
         before, field = self.word("words_before_cells")
         yield field
-        yield self.word("words_before_kinds")[1]
+        kinds, field = self.word("words_before_kinds")
+        yield field
         start = self.at - 24
         yield from self._blocks(Kind.INT64)
+        if kinds:
+            assert self.at == start + 8 * kinds, "kinds follow the ends"
+            names = [BlobKind(kind).name for kind in self.buffer[self.at : self.at + self.rows].tolist()]
+            yield self.take(-(-self.rows // 8) * 8, "kinds", ", ".join(names))
         assert self.at == start + 8 * before, "cells follow their ends"
         yield self.take(total, "cells", repr(self.buffer[self.at : self.at + total].tobytes())[1:])
 

@@ -27,7 +27,10 @@ def copy_strings(data: ByteArray, starts: IntArray, sizes: IntArray) -> Pool:
 def take_strings(pool: Pool, codes: NDArray[Any]) -> Pool:
     """The strings of ``codes``, in that order, in a pool of their own."""
     starts = pool.offsets[codes]
-    return copy_strings(pool.data, starts, pool.offsets[codes + 1] - starts)
+    made = copy_strings(pool.data, starts, pool.offsets[codes + 1] - starts)
+    if pool.kinds is not None:
+        made.kinds = pool.kinds[codes]
+    return made
 
 
 def order_strings(pool: Pool, codes: NDArray[Any]) -> tuple[IntArray, BoolArray]:

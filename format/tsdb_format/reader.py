@@ -6,7 +6,8 @@ What the bytes say is bounded against the file's size, so that damage is an erro
 
 from __future__ import annotations
 
-from functools import lru_cache
+import os
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from tsdb_format.device import ROW_START, read_row_start, read_tag
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.encoding import COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet, read_pages
 from tsdb_format.errors import Closed, Corruption, InvalidInput, UnsupportedFormat
+from tsdb_format.payload import PayloadFiles, resolve, verify_payloads
+from tsdb_format.payload_table import Payload, PayloadTable
 from tsdb_format.resource import Resource
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.section import ALIGNMENT, Container
@@ -154,19 +157,41 @@ class TsFile:
             self._statistics[name, level] = found
         return found
 
+    @property
+    def payloads(self) -> tuple[Payload, ...]:
+        """The files that hold blobs of the rows outside of pages. Names are relative to the file's folder, or absolute."""
+        return self._payloads.payloads()
+
+    @cached_property
+    def _payloads(self) -> PayloadTable:
+        return PayloadTable(self.container)
+
+    @cached_property
+    def payload_files(self) -> PayloadFiles:
+        """Where blobs outside of pages are read from."""
+        return PayloadFiles(os.path.dirname(self.path), self._storage)
+
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """The rows of the given ranges (ascending, apart, none empty), end to end."""
-        return read_pages(self.page_set(name), starts, stops)
+        return resolve(self.read_cells(name, starts, stops), self.payload_files)[0]
+
+    def read_cells(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
+        """As ``read``, but of blobs outside of pages only where they are: see ``blob`` and ``payload.resolve``."""
+        pages = self.page_set(name)
+        found = read_pages(pages, starts, stops)
+        return self._payloads.named(found) if pages.type.kind is Kind.BLOB else found
 
     def verify(self) -> None:
-        """Read and check every footer section, page and dictionary. Raises the first Corruption."""
+        """Read and check every footer section, page, dictionary and payload. Raises the first Corruption."""
         self.container.verify()
         _ = self.row_start, self.device_tags
         chunk_rows = self.rows_per_page * PAGES_PER_CHUNK
         for column in self.columns.values():
             if column.role in _ROLES_WITH_PAGES:
                 for start in range(0, self.row_count, chunk_rows):
-                    self.read(column.name, np.array([start]), np.array([min(start + chunk_rows, self.row_count)]))
+                    cells = self.read_cells(column.name, np.array([start]), np.array([min(start + chunk_rows, self.row_count)]))
+                    for damage in verify_payloads(cells, self.payload_files):
+                        raise damage
 
     @property
     def container(self) -> Container:

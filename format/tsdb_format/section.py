@@ -22,8 +22,11 @@ from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.errors import Corruption, UnsupportedFormat
 from tsdb_format.vector import ByteArray
 
-#: The newest container version this build writes; it reads all from 1 on.
-FORMAT_VERSION = 1
+#: The newest container version this build writes, where a file has something that readers of the older ones would get wrong: blobs
+#: outside of pages. All else is written as version 1. It reads all from 1 on.
+FORMAT_VERSION = 2
+#: The version of files with blobs outside of pages, and of those that hold these.
+BLOBS_VERSION = 2
 #: Sections, pages and dictionaries start at multiples of this: the widest element is 8 bytes.
 ALIGNMENT = 8
 
@@ -50,9 +53,9 @@ def checksum(data: bytes | NDArray[Any]) -> int:
     return xxhash.xxh3_64_intdigest(data if isinstance(data, bytes) else data.data)
 
 
-def header_bytes(magic: bytes) -> bytes:
+def header_bytes(magic: bytes, version: int = 1) -> bytes:
     """The first 24 bytes of a file of that kind."""
-    fields = struct.pack("<8sII", magic, FORMAT_VERSION, 0)
+    fields = struct.pack("<8sII", magic, version, 0)
     return fields + struct.pack("<Q", checksum(fields))
 
 

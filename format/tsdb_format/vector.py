@@ -22,10 +22,14 @@ ByteArray = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class Pool:
-    """Byte strings end to end: string ``i`` is ``data[offsets[i]:offsets[i + 1]]``. ``offsets`` is one longer than the pool."""
+    """Byte strings end to end: string ``i`` is ``data[offsets[i]:offsets[i + 1]]``. ``offsets`` is one longer than the pool.
+
+    With ``kinds``, one per string, those that are not 0 tell where a blob is, and are not what it is (see ``blob``).
+    """
 
     offsets: IntArray
     data: ByteArray
+    kinds: ByteArray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -113,7 +117,10 @@ def concat_pools(pools: Sequence[Pool]) -> tuple[Pool, IntArray]:
         offsets[shift : shift + len(pool)] = pool.offsets[:-1] - pool.offsets[0] + start
     offsets[-1] = starts[-1]
     data = np.concatenate([pool.data[pool.offsets[0] : pool.offsets[-1]] for pool in pools]) if pools else np.empty(0, np.uint8)
-    return Pool(offsets, data), shifts[:-1]
+    kinds = None
+    if any(pool.kinds is not None for pool in pools):
+        kinds = np.concatenate([np.zeros(len(pool), np.uint8) if pool.kinds is None else pool.kinds for pool in pools])
+    return Pool(offsets, data, kinds), shifts[:-1]
 
 
 def concat(vectors: Sequence[Vector]) -> Vector:

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format import resource, statistics
+from tsdb_format.blob import DEFAULT_LIMITS, BlobLimits
 from tsdb_format.device import device_sections
 from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.encoding import PAGES_PER_CHUNK, EncodedChunk, check_rows_per_page, encode_chunk
 from tsdb_format.errors import InvalidInput
 from tsdb_format.parallel import ordered_map
+from tsdb_format.payload_table import Payload, payload_sections
+from tsdb_format.payload_writer import PayloadWriter
 from tsdb_format.schema import SEQUENCE_COLUMN, Column, Schema
-from tsdb_format.section import ALIGNMENT, append_sections, header_bytes
+from tsdb_format.section import ALIGNMENT, BLOBS_VERSION, append_sections, header_bytes
 from tsdb_format.summary import new_summary
 from tsdb_format.types import Kind, Role
 from tsdb_format.vector import ByteArray, IntArray, Vector
@@ -33,7 +37,10 @@ ROWS_MAX = 2**40
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a written file holds. ``bytes`` counts the file and its sidecar; times are in the TIME column's unit."""
+    """What a written file holds. ``bytes`` counts the file and its sidecar; times are in the TIME column's unit.
+
+    ``payloads`` are the files that hold blobs of its rows, and are not counted.
+    """
 
     rows: int
     devices: int
@@ -42,6 +49,7 @@ class FileFacts:
     max_time: int
     min_sequence: int
     max_sequence: int
+    payloads: tuple[Payload, ...] = ()
 
 
 def write_file(
@@ -57,13 +65,18 @@ def write_file(
     threads: int = 1,
     sync: bool = True,
     storage: Storage = DISK,
+    blobs: Mapping[str, BlobLimits] = MappingProxyType({}),
+    moved: frozenset[str] = frozenset(),
 ) -> FileFacts:
     """Write rows sorted by (tags, time, ``_sn``) to ``path``, durably unless ``sync`` is off, and its resource beside it.
 
     ``device_tags`` holds every TAG's value per device in tag order, ``row_start`` the device's first row (and the row count at the
     end), ``columns`` the TIME column, ``_sn`` and any of the FIELDs; a field left out is not in the file. ``device_number`` goes to
-    the resource. Raises InvalidInput for what no file can hold, OSError where the disk refuses: then there is no new file or, where
-    only making its name durable failed, a whole one.
+    the resource. ``blobs`` says per column which payloads are too large for pages, where that is not as usual; payloads in files
+    named in ``moved`` are copied, all others that are outside of pages stay where they are.
+
+    Raises InvalidInput for what no file can hold, OSError where the disk refuses: then there is no new file or, where only making
+    its name durable failed, a whole one.
     """
     path = str(path)
     row_start = np.ascontiguousarray(row_start, np.int64)
@@ -72,9 +85,10 @@ def write_file(
     vectors = [_checked(column, columns[column.name], int(row_start[-1])) for column in stored]
     tags = {column.name: _checked(column, _given(device_tags, column.name), len(row_start) - 1) for column in schema.tags}
     _check_order(vectors[0].values, row_start)
-    with NewFile(path, storage) as file:
-        file.write(header_bytes(MAGIC))
-        arrays = device_sections(schema.tags, tags, row_start)
+    with PayloadWriter(path, moved=moved, sync=sync, storage=storage) as payloads, NewFile(path, storage) as file:
+        outside = _place_blobs(payloads, stored, vectors, blobs)
+        file.write(header_bytes(MAGIC, BLOBS_VERSION if outside else 1))
+        arrays = device_sections(schema.tags, tags, row_start) | payload_sections(outside)
         found = _write_columns(file, stored, vectors, rows_per_page, threads, arrays)
         times, sequences = (_range(each) for each in found[:2])
         attributes = {
@@ -89,6 +103,7 @@ def write_file(
         digest = append_sections(file, MAGIC, arrays, attributes)
         by_device = {"min_time": vectors[0].values[row_start[:-1]], "max_time": vectors[0].values[row_start[1:] - 1]}
         sidecar_bytes = resource.write_resource(path, digest, by_device, device_number, sync=sync, storage=storage)
+        payloads.keep()  # also where the commit fails: the file may have its name all the same
         try:
             file.commit(sync=sync)
         except OSError:
@@ -96,7 +111,17 @@ def write_file(
                 storage.remove(resource.resource_path(path))
             raise
         size = file.position + sidecar_bytes
-    return FileFacts(int(row_start[-1]), len(row_start) - 1, size, *times, *sequences)
+    return FileFacts(int(row_start[-1]), len(row_start) - 1, size, *times, *sequences, outside)
+
+
+def _place_blobs(
+    payloads: PayloadWriter, stored: list[Column], vectors: list[Vector], limits: Mapping[str, BlobLimits]
+) -> tuple[Payload, ...]:
+    """Write the payloads that pages are not to have, and put what pages are to have instead into ``vectors``."""
+    for index, column in enumerate(stored):
+        if column.type.kind is Kind.BLOB:
+            vectors[index] = payloads.place(vectors[index], limits.get(column.name, DEFAULT_LIMITS))
+    return payloads.commit()
 
 
 def _check_layout(rows_per_page: int, row_start: IntArray, device_number: NDArray[np.int32] | None) -> None:

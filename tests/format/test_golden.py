@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from support import spec_reader
+from support.blob_case import blob_case, every_kind
 from support.file_case import every_encoding_case, random_case
 from tsdb_format.dump import dump_file
 from tsdb_format.reader import TsFile
@@ -94,7 +95,7 @@ def test_the_specs_example_is_a_real_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", GOLDENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_reader_written_from_the_spec_reads_the_same(path: Path) -> None:
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    found = spec_reader.File(path.read_bytes(), path.with_suffix(".res").read_bytes())
+    found = spec_reader.File(path.read_bytes(), path.with_suffix(".res").read_bytes(), path.parent)
     assert found.row_start == expected["row_start"]
     assert found.tags == expected["tags"]
     for name, values in expected["values"].items():
@@ -113,3 +114,11 @@ def test_a_reader_written_from_the_spec_reads_new_files(tmp_path: Path, rows: in
         for name, vector in case.columns.items():
             mine = [value.hex() if isinstance(value, bytes) else value for value in found.values[name]]
             assert mine == plain_values(vector), name
+
+
+def test_a_reader_written_from_the_spec_reads_blobs_of_every_kind(tmp_path: Path) -> None:
+    (tmp_path / "camera.raw").write_bytes(b"0123456789abcdef")
+    blob_case(every_kind(tmp_path / "camera.raw"), 4).write(tmp_path / "a.tsf")
+    found = spec_reader.File((tmp_path / "a.tsf").read_bytes(), (tmp_path / "a.res").read_bytes(), tmp_path)
+    with TsFile(tmp_path / "a.tsf") as file:
+        assert found.values["image"] == file.read("image", np.zeros(1, np.int64), np.array([8])).to_physical_list()

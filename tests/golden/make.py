@@ -16,17 +16,19 @@ sys.path[:0] = [str(FOLDER.parent.parent / "format"), str(FOLDER.parent)]
 
 import numpy as np  # noqa: E402
 
-from support.file_case import FileCase, every_encoding_case, random_case  # noqa: E402
+from support.blob_case import blob_case, blob_vector  # noqa: E402
+from support.file_case import FileCase  # noqa: E402
 from tsdb_format.dump import dump_file  # noqa: E402
 from tsdb_format.section import FORMAT_VERSION  # noqa: E402
 from tsdb_format.types import Kind  # noqa: E402
 from tsdb_format.vector import Vector  # noqa: E402
 
+BLOBS = [b"inline", None, b"", b"packed" * 5, b"dedicated" * 30, b"packed" * 6]
+
 
 def goldens() -> dict[str, FileCase]:
-    """The files of a version: all types with NULLs over several devices, and every encoding."""
-    types = random_case(2024, devices=3, rows=40, tags=("STRING", "INT32", "INT64", "BOOLEAN"))
-    return {"types": types, "encodings": every_encoding_case()}
+    """The files of the newest version, which has blobs outside of pages: one of each kind that lies beside its file."""
+    return {"blobs": blob_case(blob_vector(BLOBS))}
 
 
 def plain_values(vector: Vector) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from pathlib import Path
 from typing import Any
 
 import xxhash
@@ -36,7 +37,9 @@ class Container:
 
     def __init__(self, raw: bytes, magic: bytes) -> None:
         self.raw = raw
-        assert struct.unpack_from("<8sIIQ", raw) == (magic, 1, 0, xxh3(raw[:16]))
+        found, self.version, *rest = struct.unpack_from("<8sIIQ", raw)
+        assert (found, rest) == (magic, [0, xxh3(raw[:16])])
+        assert self.version in (1, 2)
         offset, size, self.digest, own, end = struct.unpack_from("<QQQQ8s", raw, len(raw) - 40)
         assert (own, end) == (xxh3(raw[-40:-16]), magic)
         assert offset + size + 40 == len(raw)
@@ -59,10 +62,17 @@ class Container:
 
 
 class File:
-    """A ``.tsf`` file, read whole: ``tags`` and ``values`` by name, NULL as None."""
+    """A ``.tsf`` file, read whole: ``tags`` and ``values`` by name, NULL as None. Payload files are in ``folder``."""
 
-    def __init__(self, raw: bytes, sidecar: bytes | None = None) -> None:
+    def __init__(self, raw: bytes, sidecar: bytes | None = None, folder: Path = Path()) -> None:
         container = Container(raw, b"tsdbtsf\n")
+        self.payloads: list[Path] = []
+        if "payload.offsets" in container.sections:
+            assert container.version == 2
+            names = cells(list(container.sections["payload.offsets"])[1:], container.bytes["payload.names"])
+            self.payloads = [folder / name.decode() for name in names]
+            for path, size in zip(self.payloads, container.sections["payload.bytes"], strict=True):
+                assert size in (-1, path.stat().st_size)
         self.raw, self.sections, self.bytes = raw, container.sections, container.bytes
         given = container.attributes
         self.rows, self.rows_per_page = given["rows"], given["rows_per_page"]
@@ -115,11 +125,23 @@ class File:
             if dictionary and dictionary[1][page // 64]:
                 texts = self.dictionary(*(part[page // 64] for part in dictionary))
                 values = [texts[code] for code in values]
+            values = [self.payload(*value) if isinstance(value, tuple) else value for value in values]
             if kind == STRING:
                 values = [value.decode() if ok else value for value, ok in zip(values, valid, strict=True)]
             assert valid.count(False) == nulls[page]
             out += [value if ok else None for value, ok in zip(values, valid, strict=True)]
         return out
+
+    def payload(self, kind: int, cell: bytes) -> bytes:
+        if kind == 0:
+            return cell
+        source, zero, position, size, digest = struct.unpack("<IIQQQ", cell)
+        assert (kind <= 3, zero) == (True, 0)
+        raw = self.payloads[source].read_bytes()
+        if kind < 3:
+            assert struct.unpack_from("<8sIIQ", raw) == (b"tsdbblb\n", 2, 0, xxh3(raw[:16]))
+        assert xxh3(raw[position : position + size]) == digest
+        return raw[position : position + size]
 
     def stored(self, offset: int, size: int, digest: int) -> bytes:
         raw = self.raw[offset : offset + size]
@@ -234,10 +256,10 @@ class Page:
         code = "<d" if self.kind == DOUBLE else "<f"
         return int.from_bytes(struct.pack(code, value), "little")
 
-    def cells(self) -> list[bytes]:
+    def cells(self) -> list[Any]:
         total, before, kinds = unpack("Q", self.body, 0, 3)
-        assert kinds == 0
         ends = Page(self.body[24:], INT64, 0, self.rows).words(DELTA)
         assert ends[-1] == total
         assert math.isfinite(total)
-        return cells(ends, self.body[8 * before : 8 * before + total])
+        found = cells(ends, self.body[8 * before : 8 * before + total])
+        return list(zip(self.body[8 * kinds :], found, strict=False)) if kinds else found

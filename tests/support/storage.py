@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tsdb_format.disk import DISK, Names, OutputFile, Storage, Writable
+from tsdb_format.disk import DISK, InputFile, Names, OutputFile, Storage, Writable
 from tsdb_format.errors import Error
 from tsdb_format.vector import ByteArray
 
@@ -86,6 +86,10 @@ class CrashStorage:
     def read(self, path: str) -> ByteArray:
         self._check()
         return DISK.read(path)
+
+    def open(self, path: str) -> InputFile:
+        self._check()
+        return DISK.open(path)
 
     def list(self, folder: str) -> Names:
         self._check()
@@ -266,6 +270,11 @@ class FailingStorage:
         if self._fails("read", path):
             raise Error(f"{path} cannot be read: {os.strerror(self.error)}")
         return self.storage.read(path)
+
+    def open(self, path: str) -> InputFile:
+        if self._fails("read", path):
+            raise Error(f"{path} cannot be read: {os.strerror(self.error)}")
+        return self.storage.open(path)
 
     def list(self, folder: str) -> Names:
         self._step("list", folder)

@@ -9,6 +9,7 @@ from tsdb.catalog.device import DeviceTable, compacted
 from tsdb.catalog.table import Table
 from tsdb.storage.arrange import SortedRows
 from tsdb.storage.manifest import FileEntry
+from tsdb_format.blob import BlobLimits
 from tsdb_format.disk import DISK, PENDING_SUFFIX, Storage
 from tsdb_format.schema import Schema
 from tsdb_format.types import Role
@@ -17,6 +18,8 @@ from tsdb_format.writer import write_file
 FILE_SUFFIX = ".tsf"
 #: What belongs to a data file and shares its stem.
 SIDECAR_SUFFIXES = (".res", ".blob")
+
+_IN_PAGES = BlobLimits(inline_max=2**63)
 
 
 def write_rows(
@@ -37,6 +40,7 @@ def write_rows(
         device_number=rows.numbers,
         threads=threads,
         storage=storage,
+        blobs={column.name: _IN_PAGES for column in table.schema.fields},
     )
     times = facts.min_time, facts.max_time
     return FileEntry(name, facts.rows, facts.devices, facts.bytes, *times, facts.min_sequence, facts.max_sequence, applied)

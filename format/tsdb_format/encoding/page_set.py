@@ -153,6 +153,8 @@ class PageSet:
             return IndexError(f"rows outside the column's {self.row_count:,}")
         if reason == page.UNKNOWN_ENCODING:
             return UnsupportedFormat(f"page {number:,} of {self.path} has unknown encoding {self.page_encoding[number]}")
+        if reason == page.UNKNOWN_KIND:
+            return UnsupportedFormat(f"page {number:,} of {self.path} has a blob of an unknown kind")
         return Corruption(_TROUBLE[reason], path=self.path, offset=int(self.page_offset[number]))
 
 

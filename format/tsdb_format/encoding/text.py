@@ -20,6 +20,7 @@ from tsdb_format.vector import BoolArray, IntArray, Pool, Vector, concat, concat
 
 _NO_BOOLS = np.empty(0, np.bool_)
 _NO_DOUBLES = np.empty(0, np.float64)
+_NO_KINDS = np.empty(0, np.uint8)
 _NO_STRING = Pool(np.zeros(2, np.int64), np.empty(0, np.uint8))
 _STRING_BYTES_MAX = (1 << 31) - 1
 #: A dictionary must take no more than this share of the plain cells, and have no more strings than this share of the rows.
@@ -39,7 +40,7 @@ def encode_text(vector: Vector, rows_per_page: int) -> EncodedChunk:
     sizes = offsets[valid_codes.astype(np.int64) + 1] - offsets[valid_codes]
     if len(sizes) and int(sizes.max()) > _STRING_BYTES_MAX:
         raise InvalidInput("a string or blob takes at most 2 GiB")
-    plain = Pool(offsets, data)
+    plain = Pool(offsets, data, None if pool.kinds is None else np.require(pool.kinds, np.uint8, ["C", "A"]))
     total = int(sizes.sum())
     if vector.type.kind is Kind.STRING and len(sizes):
         found = _find_distinct(plain, codes, validity, valid_codes)
@@ -81,9 +82,10 @@ def _write_codes(words: WordArray, validity: BoolArray, rows_per_page: int, dict
 def _write_plain(pool: Pool, codes: NDArray[np.int32], validity: BoolArray, rows_per_page: int, total: int) -> EncodedChunk:
     rows = len(codes)
     chunk = EncodedChunk.empty(-(-rows // rows_per_page))
-    out = room(rows, rows_per_page, total // 8 + 8 * len(chunk.page_offset))
+    kinds = _NO_KINDS if pool.kinds is None else pool.kinds
+    out = room(rows, rows_per_page, total // 8 + 8 * len(chunk.page_offset) + (rows // 8 if len(kinds) else 0))
     size = kernels.encode_text(
-        pool.offsets, pool.data, codes, validity, rows_per_page, out, out.view(np.uint8),
+        pool.offsets, pool.data, kinds, codes, validity, rows_per_page, out, out.view(np.uint8),
         chunk.page_offset, chunk.page_bytes, chunk.page_checksum, chunk.page_encoding,
     )  # fmt: skip
     chunk.data = out[:size].view(np.uint8)
@@ -161,9 +163,12 @@ def _read_plain(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
     rows = int(stops.sum() - starts.sum())
     ends = np.empty(min(pages.rows_per_page, pages.row_count), np.uint64)
     place, size = np.empty((2, rows), np.int64)
-    validity = np.empty(rows, np.bool_)
-    code = kernels.locate_text(*source, starts, stops, ends, ends.view(np.float64), ends.view(np.float32), place, size, validity)
+    validity, kinds = np.empty(rows, np.bool_), np.empty(rows, np.uint8)
+    views = ends, ends.view(np.float64), ends.view(np.float32)
+    code = kernels.locate_text(*source, starts, stops, *views, place, size, validity, kinds)
     if code < 0:
         raise pages.failure(code)
     pool = copy_strings(source.words.view(np.uint8), place, size)
+    if code:
+        pool.kinds = kinds
     return Vector(pages.type, np.arange(rows, dtype=np.int32), None if validity.all() else validity, pool)

@@ -15,6 +15,8 @@ PLAIN, CONSTANT, FOR, DELTA, ALP, DICTIONARY, RLE, BITMAP, BYTE_SPLIT, PLAIN_4 =
 INTEGER, INTEGER_4, DOUBLE, FLOAT = 0, 1, 2, 3
 #: Result codes: a page that is not inside the file, whose checksum differs, whose body breaks the rules, of unknown encoding.
 OUT_OF_FILE, BAD_CHECKSUM, MALFORMED, UNKNOWN_ENCODING = -1, -2, -3, -4
+#: Of a page of blobs: a kind that there is not. (-5 and -6 are the readers' own.)
+UNKNOWN_KIND = -7
 #: Words of the readers' scratch array: a block's integers; which those are (entry, from, to); and the state of a checksum.
 SCRATCH, HELD, HASH = 1040, 1024, 1032
 

@@ -1,7 +1,8 @@
 """Strings and blobs: distinct values of a chunk, plain pages, and gathering their bytes.
 
 The values of a plain page are three words - bytes of all cells, words before them, words before their kinds (0: all cells are the
-values themselves) - then the blocks of a DELTA page of the cells' ends, then the cells end to end. NULL cells are empty.
+values themselves) - then the blocks of a DELTA page of the cells' ends, then the kinds, a byte each, if there are any, then the
+cells end to end. NULL cells are empty.
 """
 
 # mypy: disable-error-code="no-untyped-def,assignment"
@@ -11,13 +12,27 @@ import numpy as np
 
 from tsdb_format.kernels.block import NO_DECIMALS, decode_rows
 from tsdb_format.kernels.checksum import STATE, stored_checksum
-from tsdb_format.kernels.page import CONSTANT, DELTA, HELD, INTEGER, MALFORMED, PLAIN, SCRATCH, UNKNOWN_ENCODING, check_page
+from tsdb_format.kernels.page import (
+    CONSTANT,
+    DELTA,
+    HELD,
+    INTEGER,
+    MALFORMED,
+    PLAIN,
+    SCRATCH,
+    UNKNOWN_ENCODING,
+    UNKNOWN_KIND,
+    check_page,
+)
 from tsdb_format.kernels.page_encode import write_blocks
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
 ZERO = u(0)
 HEADER = 3
+#: The last kind of a blob there is, and what the cell of one that is not 0 takes (see ``blob``).
+KIND_MAX = 3
+LOCATOR_BYTES = 32
 
 
 @kernel("(i64[in], u8[in], i32[in], b1[in], i64, i64, i32[out], i32[out], u64[out], i64[out]) -> i64")
@@ -66,11 +81,35 @@ def distinct(offsets, data, codes, validity, lowest, limit, renamed, table, out,
     return count
 
 
-@kernel("(i64[in], u8[in], i32[in], b1[in], i64, u64[out], u8[out], i64[out], i64[out], u64[out], u8[out]) -> i64")
+@kernel("(u8[in], i32[in], b1[in], i64, i64, u64[out], u8[out], i64) -> i64", inline=True)
+def write_kinds(kinds, codes, validity, start, count, out, out_bytes, at):
+    """Write the kinds of a page's cells, 0 under a NULL, from word ``at`` on; the word behind them."""
+    end = at + ((count + 7) >> 3)
+    for i in range(u(at), u(end)):
+        out[i] = ZERO
+    for i in range(count):
+        if len(validity) == 0 or validity[start + i]:
+            out_bytes[(at << 3) + i] = kinds[codes[start + i]]
+    return end
+
+
+@kernel("(u64[in], i64, i64, i64) -> i64", inline=True)
+def read_kind(words, at, i, size):
+    """Kind ``i`` of those from word ``at`` on, of a cell of ``size`` bytes; or an error code."""
+    kind = np.int64((words[at + (i >> 3)] >> u((i & 7) << 3)) & u(255))
+    if kind > KIND_MAX:
+        return UNKNOWN_KIND
+    return kind if kind == 0 or size == LOCATOR_BYTES else MALFORMED
+
+
+@kernel("(i64[in], u8[in], u8[in], i32[in], b1[in], i64, u64[out], u8[out], i64[out], i64[out], u64[out], u8[out]) -> i64")
 def encode_text(
-    offsets, data, codes, validity, rows_per_page, out, out_bytes, page_offset, page_bytes, page_checksum, page_encoding
+    offsets, data, kinds, codes, validity, rows_per_page, out, out_bytes, page_offset, page_bytes, page_checksum, page_encoding
 ):
-    """Write plain pages of the pool's strings at ``codes``; ``out_bytes`` is a view of ``out``. Returns the words written."""
+    """Write plain pages of the pool's strings at ``codes``; ``out_bytes`` is a view of ``out``. Returns the words written.
+
+    ``kinds`` has the kind of each string of the pool, or nothing: then all are 0.
+    """
     work = np.empty(2080, np.uint64)
     integers = np.empty(1024, np.uint64)
     exceptional = np.empty(2048, np.int64)
@@ -99,16 +138,21 @@ def encode_text(
             for i in range(count):
                 out[at + (i >> 6)] |= u(validity[start + i]) << u(i & 63)
         total = 0
+        some_kind = False
         for i in range(count):
             if valid == count or validity[start + i]:
                 code = codes[start + i]
                 total += offsets[code + 1] - offsets[code]
+                some_kind = some_kind or (len(kinds) > 0 and kinds[code] != 0)
             ends[i] = u(total)
         body = begin + HEADER
         body += write_blocks(ends, doubles, 0, count, INTEGER, 1, NO_DECIMALS, out, body, work, integers, exceptional)
+        out[begin + 2] = ZERO
+        if some_kind:
+            out[begin + 2] = u(body - begin)
+            body = write_kinds(kinds, codes, validity, start, count, out, out_bytes, body)
         out[begin] = u(total)
         out[begin + 1] = u(body - begin)
-        out[begin + 2] = ZERO
         end = body + ((total + 7) >> 3)
         for i in range(u(body + (total >> 3)), u(end)):
             out[i] = ZERO
@@ -130,19 +174,20 @@ def encode_text(
 
 @kernel(
     "(u64[in], i64[in], i64[in], u64[in], u8[in], i64[in], u8[out], i64, i64, i64[in], i64[in], u64[out], f64[out], f32[out], "
-    "i64[out], i64[out], b1[out]) -> i64"
+    "i64[out], i64[out], b1[out], u8[out]) -> i64"
 )
 def locate_text(
     words, page_offset, page_bytes, page_checksum, page_encoding, page_nulls, verified, row_count, rows_per_page, starts, stops,
-    ends, doubles, floats, place, size, validity,
+    ends, doubles, floats, place, size, validity, kinds,
 ):  # fmt: skip
-    """Where the cells of the ranges' rows lie: ``place`` and ``size`` in bytes, and their validity.
+    """Where the cells of the ranges' rows lie: ``place`` and ``size`` in bytes, their validity and their kinds.
 
-    ``ends`` is scratch of one page's rows with its views. Returns 0 or a code as ``read_words`` does.
+    ``ends`` is scratch of one page's rows with its views. Returns 1 where some kind is not 0, else 0, or as ``read_words`` does.
     """
     scratch = np.empty(SCRATCH, np.uint64)
     scratch[HELD] = ~ZERO
     at = 0
+    some_kind = 0
     for k in range(len(starts)):
         row = starts[k]
         page = row // rows_per_page
@@ -154,7 +199,7 @@ def locate_text(
             stop = at + high - low
             if page_nulls[page] >= rows:
                 for i in range(at, stop):
-                    place[i], size[i], validity[i] = 0, 0, False
+                    place[i], size[i], validity[i], kinds[i] = 0, 0, False, 0
                 at = stop
                 page += 1
                 continue
@@ -171,9 +216,10 @@ def locate_text(
                 return MALFORMED - 8 * page
             total = np.int64(words[begin])
             before = np.int64(words[begin + 1])
-            if words[begin + 2] != ZERO:
-                return UNKNOWN_ENCODING - 8 * page
             if before < HEADER or before > end - begin or total < 0 or total > (end - begin - before) << 3:
+                return MALFORMED - 8 * page
+            kinds_at = np.int64(words[begin + 2])
+            if kinds_at != 0 and (kinds_at < HEADER or kinds_at > before - ((rows + 7) >> 3)):
                 return MALFORMED - 8 * page
             first = low - 1 if low > 0 else 0
             code = decode_rows(
@@ -189,10 +235,17 @@ def locate_text(
                 place[at] = ((begin + before) << 3) + last
                 size[at] = here - last
                 validity[at] = not some or (words[bits + (i >> 6)] >> u(i & 63)) & u(1) != ZERO
+                kinds[at] = 0
+                if kinds_at > 0 and validity[at]:
+                    code = read_kind(words, begin + kinds_at, i, here - last)
+                    if code < 0:
+                        return code - 8 * page
+                    kinds[at] = code
+                    some_kind |= code > 0
                 last = here
                 at += 1
             page += 1
-    return 0
+    return some_kind
 
 
 @kernel("(u8[in], i64[in], i64[in], u8[out]) -> void", small=True)
