@@ -261,7 +261,11 @@ class Result:
         """All rows as a polars frame; a repeated name gets a number."""
         import polars
 
-        return polars.from_arrow(self.arrow().rename_columns(distinct(self.columns)))
+        table = self.arrow().rename_columns(distinct(self.columns))
+        try:
+            return polars.from_arrow(table)
+        except polars.exceptions.PolarsError as error:  # intervals and unions
+            raise InvalidInput(f"polars takes not all of these types, {', '.join(dict.fromkeys(self.types))}: {error}") from error
 
     def fetchnumpy(self) -> dict[str, Any]:
         """All rows as numpy arrays by name, masked where there are NULLs."""

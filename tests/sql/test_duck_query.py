@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.sql_text import random_rows
 from support.twin import Twin
+from tsdb.exec.duck_input import DuckInput
 
 _LINES = (Path(__file__).parent / "duck_query.sql").read_text(encoding="utf-8").splitlines()
 QUERIES = [line for line in _LINES if not line.startswith("--")]
@@ -36,3 +38,27 @@ def test_a_name_of_with_hides_the_table(twin: Twin) -> None:
     plan = twin.plan("WITH t AS (SELECT * FROM t WHERE i > 3) SELECT max(i) FROM t WHERE i > 4")
     assert plan.count("TableScan") == 1
     assert "predicate=i > 3" in plan
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_every_query_is_explained(twin: Twin, sql: str) -> None:
+    assert twin.plan(sql)
+
+
+class _Plain:
+    """An input without what DuckDB knows of its own sources: a stream of everything."""
+
+    def __init__(self, made: DuckInput) -> None:
+        self._made = made
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._made.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        return self._made.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("sql", QUERIES[::7])
+def test_inputs_are_streams_to_any_duckdb(twin: Twin, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tsdb.exec.duck.DuckInput", lambda plan, run: _Plain(DuckInput(plan, run)))
+    twin.check(sql, ordered="ORDER BY" in sql)

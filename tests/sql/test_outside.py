@@ -184,3 +184,8 @@ def test_a_result_is_a_table_too_unless_it_fails(db: tsdb.Database) -> None:
         db.sql("SELECT * FROM broken").fetchall()
     assert result is not None
     assert broken is not None
+
+
+def test_polars_refuses_in_our_words(db: tsdb.Database) -> None:
+    with pytest.raises(tsdb.InvalidInput, match="polars takes not all of these types, INTERVAL"):
+        db.sql("SELECT INTERVAL 1 DAY").pl()

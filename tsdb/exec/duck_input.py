@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from duckdb import _sources
 
 from tsdb.exec.arrow import Converter, arrow_schema
 from tsdb.exec.executor import execute
@@ -25,6 +24,11 @@ from tsdb.plan.schema import output_schema
 from tsdb.plan.size import rows_about
 from tsdb_format.types import ColumnType, Kind
 
+try:  # how DuckDB asks a source for columns and rows; elsewhere it takes a stream of everything, and the same rows come out
+    from duckdb._sources import ArrowScanSource as _Source
+except ImportError:
+    _Source = object
+
 if TYPE_CHECKING:
     from tsdb.exec.duck import DuckRun
 
@@ -33,7 +37,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _MICROSECONDS = {Kind.TIMESTAMP_S: 1_000_000, Kind.TIMESTAMP_MS: 1_000, Kind.TIMESTAMP_US: 1}
 
 
-class DuckInput(_sources.ArrowScanSource):  # type: ignore[misc]
+class DuckInput(_Source):  # type: ignore[misc]
     """One input: the output of a native plan.
 
     It does not keep its run alive: that way leads through DuckDB, where no collector of garbage sees the cycle.
@@ -42,7 +46,7 @@ class DuckInput(_sources.ArrowScanSource):  # type: ignore[misc]
     schema_is_stable = True
 
     def __init__(self, plan: Plan, run: DuckRun) -> None:
-        super().__init__(None)
+        self.obj = None
         self._plan = plan
         self._of_run = weakref.ref(run)
         self._columns = output_schema(plan, run.context.snapshot)
