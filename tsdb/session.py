@@ -129,7 +129,7 @@ class Session:
         if planner is None:
             planner = _remember(self._planners, written, Planner(query))
         tables = snapshot.definitions
-        bound = planner.bind(parameters, tables, settings.changed(query.settings), time.time_ns())
+        bound = planner.bind(parameters, tables, settings.changed(query.settings), time.time_ns(), snapshot)
         schema = None if isinstance(bound.plan, DuckQuery) else tuple(output_schema(bound.plan, snapshot))
         used = tuple({table.name: table for table in _tables_of(bound.plan, tables)}.values())
         return _Prepared(bound, schema, used, query.settings, _is_bounded(bound.plan))
@@ -261,7 +261,7 @@ class Session:
             return _listing(("plan",), (STRING,), [(explain.json_text(plan, tables, stats, more, pushed),)])
         lines = explain.lines(plan, tables, stats, pushed)
         if statement.rules:
-            steps = optimizer.trace(prepared.bound.naive, settings)
+            steps = optimizer.trace(prepared.bound.naive, settings, snapshot)
             lines = [line for name, step in steps for line in (f"-- {name}", *explain.lines(step, tables))]
         lines += [f"{name}={value}" for name, value in more.items()]
         return _listing(("plan",), (STRING,), [(line,) for line in lines])

@@ -118,6 +118,12 @@ class Settings:
     enable_join_late_materialization: bool = _setting(
         True, _boolean, "joins run on keys and row ids, wide columns are taken for surviving rows only"
     )
+    enable_join_key_filter: bool = _setting(
+        True, _boolean, "the keys of a join's side in memory keep its other side from reading what has none of them"
+    )
+    join_key_filter_max_keys: int = _setting(
+        10_000, _count(0), "keys up to which that filter is the exact set; of more it keeps a digest that lets a few others pass"
+    )
     enable_native_operators: bool = _setting(
         True, _boolean, "false: DuckDB runs everything above the scans, and scans get no predicate"
     )

@@ -7,6 +7,7 @@ from functools import lru_cache
 import duckdb
 
 from tsdb.exec.duck_instance import cursor
+from tsdb.plan.node import Frame
 from tsdb.quoting import quoted_name
 
 #: (name, DuckDB's name of its type) of a relation's columns.
@@ -25,6 +26,19 @@ def shown_columns(before: str, columns: Columns, after: str) -> Columns | None:
     connection = cursor()
     try:
         relation = connection.sql(f"{before} {empty_relation(columns)} {after}")
+        return tuple(zip(relation.columns, map(str, relation.types), strict=True))
+    except duckdb.Error:
+        return None
+    finally:
+        connection.close()
+
+
+def frame_columns(frame: Frame) -> Columns | None:
+    """The columns of the caller's data as DuckDB sees them; None where it refuses it."""
+    connection = cursor()
+    try:
+        connection.register(frame.name, frame.value)
+        relation = connection.sql(f"FROM {quoted_name(frame.name)}")
         return tuple(zip(relation.columns, map(str, relation.types), strict=True))
     except duckdb.Error:
         return None

@@ -1,34 +1,66 @@
-"""The optimizer: an ordered list of small rules, each a function from plan to plan."""
+"""The optimizer: an ordered list of small rules, each a function from plan to plan.
+
+Logical rules know the plan alone. Physical ones also see what is stored, and choose between plans that give the same rows in the
+same order; a plan that they have looked at is not kept for the next run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
-from tsdb.plan.node import Plan
+from tsdb.plan.node import HashJoin, Plan, children
+from tsdb.plan.rule.join_build_side import join_build_side
 from tsdb.plan.rule.narrow_scan import narrow_scan
 from tsdb.plan.rule.simplify_predicate import simplify_predicate
 from tsdb.plan.rule.top_k import top_k
 from tsdb.plan.rule.topk_runtime_filter import topk_runtime_filter
 from tsdb.settings import Settings
 
+if TYPE_CHECKING:
+    from tsdb.storage.snapshot import Snapshot
+
 Rule = Callable[[Plan, Settings], Plan]
-#: In this order; ``topk_runtime_filter`` stays last, since it marks what every other rule has left in place.
-RULES: tuple[Rule, ...] = (simplify_predicate, top_k, narrow_scan, topk_runtime_filter)
+PhysicalRule = Callable[[Plan, Settings, "Snapshot"], Plan]
+LOGICAL: tuple[Rule, ...] = (simplify_predicate, top_k, narrow_scan)
+PHYSICAL: tuple[PhysicalRule, ...] = (join_build_side,)
+#: ``topk_runtime_filter`` stays last, since it marks what every other rule has left in place.
+LAST: tuple[Rule, ...] = (topk_runtime_filter,)
 
 
-def optimize(plan: Plan, settings: Settings) -> Plan:
-    """The plan after all rules."""
-    for rule in RULES:
+def optimize(plan: Plan, settings: Settings, snapshot: Snapshot | None = None) -> Plan:
+    """The plan after all rules; the physical ones need a snapshot."""
+    for _, rule in _rules(plan, snapshot):
         plan = rule(plan, settings)
     return plan
 
 
-def trace(plan: Plan, settings: Settings) -> list[tuple[str, Plan]]:
+def trace(plan: Plan, settings: Settings, snapshot: Snapshot | None = None) -> list[tuple[str, Plan]]:
     """(rule, plan after it) of the rules that changed something, after ('bind', plan as bound)."""
     steps = [("bind", plan)]
-    for rule in RULES:
+    for name, rule in _rules(plan, snapshot):
         made = rule(plan, settings)
         if made != plan:
-            steps.append((rule.__name__, made))
+            steps.append((name, made))
         plan = made
     return steps
+
+
+def has_join(plan: Plan) -> bool:
+    """Whether physical rules have something to choose in a plan."""
+    return isinstance(plan, HashJoin) or any(map(has_join, children(plan)))
+
+
+def _rules(plan: Plan, snapshot: Snapshot | None) -> Iterator[tuple[str, Rule]]:
+    for rule in LOGICAL:
+        yield rule.__name__, rule
+    if snapshot is not None and has_join(plan):
+        for physical in PHYSICAL:
+            yield physical.__name__, partial(_over, physical, snapshot)
+    for rule in LAST:
+        yield rule.__name__, rule
+
+
+def _over(rule: PhysicalRule, snapshot: Snapshot, plan: Plan, settings: Settings) -> Plan:
+    return rule(plan, settings, snapshot)

@@ -14,6 +14,7 @@ from tsdb.sql.aggregate import bind_aggregate
 from tsdb.sql.aggregate_plan import native_plan
 from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment
+from tsdb.sql.join import bind_join
 from tsdb.sql.last_row import bind_last_row
 from tsdb.sql.literal import only
 from tsdb.sql.select import bind_select, refuse_unknown_columns
@@ -51,6 +52,9 @@ class TreeBinder:
             bound = bind_select(select, tables, environment) or bind_last_row(select, tables, environment)
             if bound is not None and bound.native and bound.outputs is not None:
                 return bound.plan(), tuple(name for name, _ in bound.outputs)
+            joined = bind_join(self._query, select, tree, tables, environment) if tree is not None else None
+            if joined is not None:
+                return joined
             aggregated = bind_aggregate(self._query, select, tables, environment)
             planned = None if aggregated is None else native_plan(aggregated)
             if planned is not None:

@@ -23,7 +23,7 @@ from tsdb_format.types import Kind
 
 K = ConstantKind
 Resolve = Callable[[exp.Column], Column | None]
-_OPERATORS: dict[type[exp.Expr], str] = {
+OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
 
@@ -83,8 +83,8 @@ class ConditionBinder:
                 return self._distinct(node)
             case exp.Like() if type(node) is exp.Like and only(node, "this", "expression", "negate"):
                 return self._like(node)
-        if type(node) in _OPERATORS and only(node, "this", "expression"):
-            return self._compare(node, _OPERATORS[type(node)])
+        if type(node) in OPERATORS and only(node, "this", "expression"):
+            return self._compare(node, OPERATORS[type(node)])
         return None
 
     def _column(self, node: exp.Expr | None) -> Column | None:
@@ -133,7 +133,7 @@ class ConditionBinder:
         if left.kind is K.TEXT:
             a, b = a.encode(), b.encode()
         outcomes = {"=": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
-        return Truth(bool(outcomes[_OPERATORS[type(node)]]))
+        return Truth(bool(outcomes[OPERATORS[type(node)]]))
 
     def _between(self, node: exp.Between) -> Predicate | None:
         column = self._column(node.this)

@@ -36,7 +36,7 @@ def insert(store: Store, statement: Insert, parameters: Parameters, settings: Se
         raise ReadOnly(f"{store.path} was opened for reading")
     table = store.table(statement.table)
     columns, by_name, source = _parts(statement, table)
-    bound = Planner(source).bind(parameters, snapshot.definitions, settings, time.time_ns())
+    bound = Planner(source).bind(parameters, snapshot.definitions, settings, time.time_ns(), snapshot)
     context = ExecContext(snapshot, settings, settings.threads)
     batches = None if by_name else _exact(bound.plan, columns, context)
     if batches is None:

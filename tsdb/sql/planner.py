@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Plan
-from tsdb.plan.optimizer import optimize
+from tsdb.plan.optimizer import has_join, optimize
 from tsdb.settings import Settings
 from tsdb.sql.environment import Environment, Parameters, bind_parameters
 from tsdb.sql.series import expand
@@ -16,6 +16,7 @@ from tsdb.sql.statement import Query
 
 if TYPE_CHECKING:
     from tsdb.sql.binder import TreeBinder
+    from tsdb.storage.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class BoundQuery:
     """A bound query: the plan as bound, the plan to run, and what the binding rests on.
 
     ``columns`` are the shown names of a native plan, whose batches hold them in order; None where DuckDB names them. ``volatile``
-    says that the plan holds the moment of its binding, or the caller's data, and must not be kept.
+    says that the plan holds the moment of its binding, the caller's data, or choices by how much is stored, and must not be kept.
     """
 
     naive: Plan
@@ -39,8 +40,15 @@ class Planner:
         self.query = query
         self._kept: tuple[str, TreeBinder] | None = None
 
-    def bind(self, parameters: Parameters, tables: Mapping[str, Table], settings: Settings, now_ns: int) -> BoundQuery:
-        """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound."""
+    def bind(
+        self,
+        parameters: Parameters,
+        tables: Mapping[str, Table],
+        settings: Settings,
+        now_ns: int,
+        snapshot: Snapshot | None = None,
+    ) -> BoundQuery:
+        """Bind over the tables, keyed by lower-case name; raises InvalidInput and NotFound. ``snapshot`` is for physical rules."""
         values = bind_parameters(self.query.tokens, parameters)
         query, kept = expand(self.query, tables), self._kept
         if kept is None or kept[0] != query.text:  # what is written out may depend on the tables
@@ -49,4 +57,5 @@ class Planner:
             self._kept = kept = query.text, TreeBinder(query)
         environment = Environment(values, now_ns)
         naive, shown = kept[1].bind(tables, settings, environment)
-        return BoundQuery(naive, optimize(naive, settings), shown, environment.used_now or environment.used_outside)
+        volatile = environment.used_now or environment.used_outside or has_join(naive)
+        return BoundQuery(naive, optimize(naive, settings, snapshot), shown, volatile)
