@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch
 from tsdb.exec.candidates import empty_batch
-from tsdb.exec.device_group import device_groups
+from tsdb.exec.device_group import groups_of
 from tsdb.exec.gather import BY_ADDRESS, gather
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, Ranges
@@ -25,6 +25,7 @@ from tsdb.exec.rows import ROW_ID_BITS, MergedRows, RowSet, device_values
 from tsdb.exec.run_part import part
 from tsdb.exec.selection import INT64_MAX, MERGED_RUNS_MAX, Selection
 from tsdb.exec.source import table_column
+from tsdb.plan.grouping import ColumnKey
 from tsdb.plan.node import LastRow
 from tsdb_format.parallel import ordered_map
 from tsdb_format.types import Role
@@ -58,7 +59,7 @@ class _Pending:
     lane: Lane
     held: Ranges
     keys: IntArray
-    groups: Int32Array
+    groups: IntArray
     piece_rows: int
 
     def select(self, keep: BoolArray) -> _Pending:
@@ -82,7 +83,7 @@ class _Best:
     """The best ``limit`` rows of each group so far, and the groups' thresholds: the keys of their worst, or no bound."""
 
     limit: int
-    group: Int32Array
+    group: IntArray
     rank: Int32Array
     threshold: IntArray
     found: list[_Found] = field(default_factory=list)
@@ -130,9 +131,9 @@ class _LastRowScan:
         self.newest = not node.oldest
         self.limit = node.limit
         self.threads = threads
-        groups = device_groups(self.table.devices, node.keys)
-        self.group = groups.number
-        self.best = _Best(node.limit, self.group, self.table.devices.rank, np.full(groups.size, INT64_MAX))
+        groups, _ = groups_of(self.table.devices, [ColumnKey(name, name) for name in node.keys])
+        self.group = groups.of_device
+        self.best = _Best(node.limit, self.group, self.table.devices.rank, np.full(groups.count, INT64_MAX))
         self._limits = np.array([selection.time_low, selection.time_high, self.newest], np.int64)
         #: A run's better ``limit`` stored rows are all that can matter of it, as far as they surely are rows.
         self.capped = not selection.filters_rows and self.table.table.options.mode == "table"

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tsdb.catalog.tag_order import value_ranks
 from tsdb.exec.aggregate.bucket import Buckets
 from tsdb.exec.aggregate.call import Program
 from tsdb.exec.aggregate.cell import Cells
-from tsdb.exec.aggregate.group import groups_of
 from tsdb.exec.aggregate.segment import RowBatch, Segmenter
 from tsdb.exec.aggregate.unit import Part, StatisticsReader
 from tsdb.exec.batch import Batch
+from tsdb.exec.device_group import groups_of
 from tsdb.exec.lane import FileLane
 from tsdb.exec.rows import RowSet
 from tsdb.plan.grouping import BucketKey
@@ -118,9 +119,9 @@ class Aggregation:
         kinds = [isinstance(key, BucketKey) for key in self._node.keys]
         if kinds == sorted(kinds):
             return slots
-        ranks, buckets = iter(self._groups.ranks), iter(range(len(self._buckets)))
-        keys = [
-            self._buckets.values(next(buckets), start[slots]).values if bucket else next(ranks)[group[slots]] for bucket in kinds
-        ]
+        members = self._groups.members
+        ranks = (value_ranks(values.take(members))[group[slots]] for values in self._values)
+        buckets = (self._buckets.values(number, start[slots]).values for number in range(len(self._buckets)))
+        keys = [next(buckets) if bucket else next(ranks) for bucket in kinds]
         ordered: IntArray = slots[np.lexsort(keys[::-1])]
         return ordered

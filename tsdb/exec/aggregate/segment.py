@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsdb.exec.aggregate.bucket import Buckets
-from tsdb.exec.aggregate.group import Groups
+from tsdb.exec.device_group import Groups
 from tsdb.exec.evaluate import evaluate
 from tsdb.exec.kernels import bucket as kernels
 from tsdb.exec.rows import FileRows, RowSet

@@ -159,7 +159,7 @@ def within(min_time, max_time, device, skip, device_mask, low, high, out, partia
     return count
 
 
-@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i32[in], i64[in], i64[out]) -> void", small=True)
+@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i64[in], i64[in], i64[out]) -> void", small=True)
 def prove(min_time, max_time, device, skip, device_mask, group, limits, threshold):  # type: ignore[no-untyped-def]
     """Lower each group's ``threshold`` to the key of a row that exists: the best of a run, where that is within the time bounds.
 
@@ -178,7 +178,7 @@ def prove(min_time, max_time, device, skip, device_mask, group, limits, threshol
             threshold[group[device[i]]] = key
 
 
-@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i32[in], i64[in], i64[in], i64[out], u8[out], i64[out]) -> i64", small=True)
+@kernel("(i64[in], i64[in], i32[in], b1[in], b1[in], i64[in], i64[in], i64[in], i64[out], u8[out], i64[out]) -> i64", small=True)
 def contend(min_time, max_time, device, skip, device_mask, group, limits, threshold, out, partial, keys):  # type: ignore[no-untyped-def]
     """As ``within``, those runs whose best row may reach their group's threshold; ``keys`` are of these rows, or better.
 
