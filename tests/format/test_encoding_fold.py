@@ -65,6 +65,13 @@ def test_folding_is_what_reading_gives(kind: ColumnType, data: st.DataObject, wa
             check(pages, starts, stops, cut(rng, rows), wants)
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_many_short_ranges_of_a_block(kind: ColumnType) -> None:
+    starts = np.arange(0, 2990, 10)
+    for shape in shapes(kind):
+        check(page_set(make_vector(kind, shape, 3000, 0.0, 7), 1024), starts, starts + 7, np.array([5, 1500, 7 * len(starts)]), ALL)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_every_shape_in_full_pages(kind: ColumnType, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:

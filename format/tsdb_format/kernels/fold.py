@@ -173,6 +173,8 @@ def fold_words(
     at = 0
     segment = 0
     checked = -1
+    kept = ~ZERO  # the block that scratch holds, as what, and from which row to which
+    form_kept, kept_low, kept_high = np.int64(0), np.int64(0), np.int64(0)
     for k in range(len(starts)):
         row = starts[k]
         if row < 0 or stops[k] > row_count:
@@ -194,8 +196,13 @@ def fold_words(
                     return RARE - 8 * page
                 checked = page
             entry = u(begin + (low >> 10 << 2))
-            scratch[HELD] = ~ZERO
-            form = small_integers(words, begin, end, encoding, rows, low >> 10, low - first, high - first, scratch)
+            if kept != entry or (form_kept and (low - first < kept_low or high - first > kept_high)):
+                scratch[HELD] = ~ZERO
+                kept_low = 0 if kept == entry else low - first  # a block that is asked for again is unpacked whole
+                kept_high = min(rows - first, 1024) if kept == entry else high - first
+                form_kept = small_integers(words, begin, end, encoding, rows, low >> 10, kept_low, kept_high, scratch)
+                kept = entry
+            form = form_kept
             decimals = NO_DECIMALS
             base, scale = ZERO, ONE
             if form:
