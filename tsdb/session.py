@@ -22,7 +22,7 @@ from tsdb.exec.batch import Batch
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
 from tsdb.exec.under_way import UnderWay
-from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, TableScan, TopK, children
+from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, TableScan, Take, TopK, children
 from tsdb.plan.schema import duckdb_name, output_schema
 from tsdb.result import KEPT_ROWS, NativeSource, Result, Source
 from tsdb.settings import Settings, find
@@ -313,7 +313,7 @@ def _is_bounded(plan: Plan) -> bool:
     match plan:
         case TopK(limit=int() as limit) | Limit(limit=int() as limit):
             return limit <= KEPT_ROWS
-        case Project(child=child):
+        case Project(child=child) | Take(child=child):
             return _is_bounded(child)
     return False
 

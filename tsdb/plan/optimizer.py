@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tsdb.plan.node import HashJoin, Plan, children
 from tsdb.plan.rule.join_build_side import join_build_side
+from tsdb.plan.rule.join_late_materialization import join_late_materialization
 from tsdb.plan.rule.narrow_scan import narrow_scan
 from tsdb.plan.rule.simplify_predicate import simplify_predicate
 from tsdb.plan.rule.top_k import top_k
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Rule = Callable[[Plan, Settings], Plan]
 PhysicalRule = Callable[[Plan, Settings, "Snapshot"], Plan]
 LOGICAL: tuple[Rule, ...] = (simplify_predicate, top_k, narrow_scan)
-PHYSICAL: tuple[PhysicalRule, ...] = (join_build_side,)
+PHYSICAL: tuple[PhysicalRule, ...] = (join_build_side, join_late_materialization)
 #: ``topk_runtime_filter`` stays last, since it marks what every other rule has left in place.
 LAST: tuple[Rule, ...] = (topk_runtime_filter,)
 
