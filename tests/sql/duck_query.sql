@@ -187,3 +187,56 @@ SELECT id, @i, abs(i % 5), d // 2, i ** 2, i & 1 FROM t WHERE i BETWEEN 0 AND 10
 SELECT max(i, 3), arg_max(id, l) FROM t WHERE i IS NOT NULL AND id < 20
 SELECT id FROM t WHERE EXISTS (SELECT 1 FROM (SELECT host FROM t ORDER BY host, id LIMIT 3) q WHERE q.host = t.host) ORDER BY id
 SELECT * FROM query('SELECT id FROM t WHERE i > 0') ORDER BY id
+SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM (SELECT host, max(id) AS m FROM t GROUP BY host) q WHERE q.m = a.id) ORDER BY id
+SELECT id, (SELECT list(x ORDER BY x) FROM (SELECT b.id AS x FROM t b WHERE b.host = a.host ORDER BY b.id LIMIT 2)) FROM t a ORDER BY id
+SELECT host, (SELECT id FROM t b WHERE b.host = a.host ORDER BY time DESC, id LIMIT 1) FROM (SELECT DISTINCT host FROM t) a ORDER BY ALL
+SELECT * FROM (SELECT id, i FROM t ORDER BY id LIMIT 5) UNION ALL SELECT * FROM (SELECT id, rack FROM t ORDER BY id DESC LIMIT 5) ORDER BY ALL
+SELECT count(*) FROM t WHERE host IN (SELECT host FROM t WHERE i > 0 INTERSECT SELECT host FROM t WHERE b)
+SELECT a.host, b.c FROM (SELECT host FROM t GROUP BY host) a JOIN (SELECT host, count(*) c FROM t GROUP BY host) b ON a.host = b.host OR a.host IS NULL ORDER BY ALL
+SELECT id FROM t WHERE (i, l) > (0, 0) ORDER BY id
+SELECT id FROM t WHERE (host = 'a') = (rack = 1) ORDER BY id
+SELECT id FROM t WHERE host IN ('a', s) ORDER BY id
+SELECT id FROM t WHERE id = ANY([1, 2, 3]) ORDER BY id
+SELECT id FROM t WHERE CASE WHEN b THEN i > 0 ELSE i < 0 END ORDER BY id
+SELECT id FROM t WHERE i BETWEEN rack AND 1000 ORDER BY id
+SELECT id FROM t WHERE coalesce(host, 'a') = 'a' ORDER BY id
+SELECT id FROM t WHERE NOT (host = 'a' AND i > 0) ORDER BY id
+SELECT id FROM (SELECT id, i AS host FROM t) WHERE host = 5 ORDER BY id
+SELECT id FROM (SELECT id, host, row_number() OVER (PARTITION BY host ORDER BY id) AS n FROM t) WHERE n = 1 AND host = 'a' ORDER BY id
+SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM t) WHERE n < 5 ORDER BY id
+SELECT * FROM (SELECT host, count(*) AS c FROM t GROUP BY host) WHERE c > 3 AND host > 'a' ORDER BY ALL
+SELECT id FROM (SELECT * FROM t ORDER BY id LIMIT 20) WHERE host = 'a' ORDER BY id
+SELECT id FROM (SELECT DISTINCT ON (host) * FROM t ORDER BY host, id) WHERE i > 0 ORDER BY id
+SELECT a.id FROM t a LEFT JOIN (SELECT * FROM t WHERE host = 'a') b ON a.id = b.id WHERE b.host IS NULL ORDER BY 1
+SELECT a.id, b.i FROM t a LEFT JOIN t b ON a.id = b.id AND b.host = 'a' ORDER BY 1
+SELECT a.id FROM t a FULL JOIN (SELECT id + 100 AS id, host FROM t) b ON a.id = b.id WHERE coalesce(a.host, b.host) = 'a' ORDER BY ALL
+SELECT count(*) FROM (SELECT * FROM t WHERE d > 0.5) WHERE d = 'nan'::DOUBLE
+SELECT count(*) FROM (SELECT * FROM t) WHERE d <> 0.5
+SELECT count(*) FROM (SELECT * FROM t) WHERE f >= 0.1
+SELECT count(*) FROM (SELECT * FROM t) WHERE d = -0.0
+SELECT count(*) FROM (SELECT * FROM t) WHERE d IN (0.0, 'nan'::DOUBLE, 1.5)
+SELECT count(*) FROM (SELECT * FROM t) WHERE f = 'inf'::FLOAT OR f < -1e30
+SELECT count(*) FROM (SELECT * FROM t) WHERE blob > 'a'::BLOB
+SELECT count(*) FROM (SELECT * FROM t) WHERE ts = TIMESTAMP_S '2024-01-01' OR tm < TIMESTAMP_MS '1970-01-01' OR tu >= TIMESTAMP '2024-01-01 00:00:00.123456'
+SELECT count(*) FROM (SELECT * FROM t) WHERE dt > DATE '1969-12-31' AND dt <= DATE '2024-02-29'
+SELECT count(*) FROM (SELECT * FROM t) WHERE tu > 'infinity'::TIMESTAMP OR dt < '-infinity'::DATE
+SELECT count(*) FROM (SELECT * FROM t) WHERE s < 'b' AND s IS NOT NULL OR s = 'ÿ'
+SELECT count(*) FROM (SELECT * FROM t) WHERE l > 9007199254740992 AND l <> 9223372036854775807
+SELECT count(*) FROM (SELECT * FROM t) WHERE up OR NOT b
+SELECT count(*) FROM (SELECT * FROM t) WHERE up = true AND b = false
+SELECT count(*) FROM (SELECT * FROM t) WHERE i NOT IN (0, 1, NULL)
+SELECT count(*) FROM (SELECT * FROM t) WHERE host NOT IN ('a', 'b')
+SELECT count(*) FROM (SELECT * FROM t) WHERE host IS DISTINCT FROM 'a' AND rack IS NOT DISTINCT FROM NULL
+SELECT count(*) FROM (SELECT * FROM t) WHERE time >= TIMESTAMP_NS '2024-01-01' AND time < make_timestamp_ns(1704067200123456790)
+SELECT v, count(*) FROM t GROUP BY v ORDER BY v LIMIT 3
+SELECT v[1], list_sum(v::FLOAT[]) FROM t ORDER BY id
+SELECT count(*) FROM t WHERE v = [1, 0.5]::FLOAT[2]
+WITH t AS (SELECT * FROM t WHERE host = 'a'), u AS (SELECT * FROM t) SELECT count(*) FROM u, t WHERE u.id = t.id
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 3), u AS (SELECT * FROM t) SELECT * FROM u ORDER BY 1
+SELECT (WITH t AS (SELECT max(id) AS m FROM t) SELECT m FROM t), count(*) FROM t
+SELECT * FROM (WITH t AS (SELECT 5 AS x) SELECT x FROM t) q, (SELECT count(*) AS c FROM t) r
+SELECT id FROM t, (SELECT 5 AS i) q WHERE t.i = q.i ORDER BY id
+SELECT t.id FROM (t JOIN (SELECT id FROM t WHERE b) u USING (id)) WHERE t.host = 'a' ORDER BY 1
+SELECT id FROM t ORDER BY host NULLS FIRST, id DESC LIMIT 7 OFFSET 2
+SELECT id AS "order", host AS "select" FROM t ORDER BY "order" LIMIT 3
+SELECT "T".id FROM T AS "T" ORDER BY 1 LIMIT 3

@@ -71,7 +71,10 @@ class DuckRun:
         """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
         catalog = self.plan.catalog
         connection = catalog_cursor(catalog) if catalog else cursor(self.context.settings)
-        connection.execute(DETAILED)
+        try:
+            connection.execute(DETAILED)
+        except RuntimeError as error:  # Ctrl-C, as DuckDB raises it
+            raise KeyboardInterrupt from error
         for name, child in self.plan.inputs:
             if isinstance(child, Frame):
                 _register(connection, child)
