@@ -263,6 +263,8 @@ class Session:
         if statement.rules:
             steps = optimizer.trace(prepared.bound.naive, settings, snapshot)
             lines = [line for name, step in steps for line in (f"-- {name}", *explain.lines(step, tables))]
+        if statement.verbose:
+            lines += optimizer.remarks(prepared.bound.naive, settings, snapshot)
         lines += [f"{name}={value}" for name, value in more.items()]
         return _listing(("plan",), (STRING,), [(line,) for line in lines])
 

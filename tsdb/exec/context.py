@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from tsdb.exec.stats import QueryStats
 
 if TYPE_CHECKING:
+    from tsdb.exec.key_domain import KeyDomain
     from tsdb.exec.take import RowIds
     from tsdb.exec.under_way import UnderWay
-    from tsdb.plan.predicate import Predicate
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ class ExecContext:
     text: str = ""
     register: UnderWay | None = None
     row_ids: Mapping[str, RowIds] = field(default_factory=dict)
-    domains: dict[int, tuple[Predicate, ...]] = field(default_factory=dict)
+    domains: dict[int, tuple[KeyDomain, ...]] = field(default_factory=dict)
 
     def under_way(self) -> AbstractContextManager[None]:
         """A block in which the execution is listed by SHOW QUERIES."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
 from tsdb.exec.hash_join import Join
+from tsdb.exec.key_domain import KeyDomain, KeyFilter
 from tsdb.exec.last_row import last_row
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
@@ -33,6 +34,7 @@ from tsdb.plan.node import (
     Take,
     TopK,
 )  # fmt: skip
+from tsdb.plan.origin import scanned_column
 from tsdb.plan.schema import output_schema
 from tsdb.quoting import quoted_name
 from tsdb_format.parallel import ordered_map
@@ -104,19 +106,22 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             raise AssertionError(f"no operator for {plan}")
 
 
-def _selection(scan: TableScan, context: ExecContext) -> Selection:
+def _selection(scan: TableScan, context: ExecContext, domains: Sequence[KeyDomain] = ()) -> Selection:
     table = context.snapshot.tables[scan.table]
-    return Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id))
+    return Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id), domains)
 
 
 def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) -> Iterator[Batch]:
-    selection = _selection(scan, context)
+    domains = context.domains.get(id(scan), ())
+    selection = _selection(scan, context, domains)
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
-    selection.stats.finish = UnitCount(selection).finish
+    unlearned = Selection(selection.table, scan.predicate, ScanStats(scan.table)) if domains else None
+    selection.stats.finish = UnitCount(selection, unlearned).finish
+    has_partner = KeyFilter(domains) if context.settings.enable_join_late_materialization else KeyFilter(())
 
     def read(rows: RowSet) -> tuple[Batch, RowSet]:
         selection.stats.add_rows(rows.stored_rows)
-        rows = selection.filtered(rows)
+        rows = has_partner.filtered(selection.filtered(rows))
         return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count), rows
 
     for batch, rows in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
@@ -130,6 +135,13 @@ def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
     """The side to be held first, then the other, of which rows without a partner need not be read."""
     build, probe = (node.left, node.right) if node.build == "left" else (node.right, node.left)
     join = Join(node, dict(output_schema(node, context.snapshot)), execute(build, context))
+    if join.ignores_partnerless and context.settings.enable_join_key_filter:
+        for name, values in join.key_values():
+            found = scanned_column(probe, name)
+            if found is not None:
+                scan, column = found
+                domain = KeyDomain(column, values, context.settings.join_key_filter_max_keys)
+                context.domains[id(scan)] = (*context.domains.get(id(scan), ()), domain)
     return join.run(lambda: execute(probe, context))
 
 

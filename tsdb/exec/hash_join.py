@@ -41,6 +41,10 @@ class HashTable:
         self._starts = np.zeros(len(self._keys) + 1, np.int64)
         np.cumsum(np.bincount(numbers[rows], minlength=len(self._keys)), out=self._starts[1:])
 
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._keys)
+
     def distinct(self) -> IntArray:
         """One row of each key."""
         return self._rows[self._starts[:-1]]
@@ -84,9 +88,16 @@ class Join:
         """Whether streamed rows without a partner change nothing, and may as well not be read."""
         return self._build_left or self.node.kind in ("inner", "semi")
 
+    def key_values(self) -> Iterator[tuple[str, Vector]]:
+        """The streamed side's key columns, each with the values that the rows in memory have there; none where there is no key."""
+        rows = self.table.distinct()
+        if len(rows):
+            for held, name in zip(self.build_keys, self.probe_keys, strict=True):
+                yield name, self.table.batch.vectors[held].take(rows)
+
     def run(self, probe: Callable[[], Iterable[Batch]]) -> Iterator[Batch]:
         """The joined rows; nothing is streamed where nothing can come of it."""
-        if self.table.count or not self.ignores_partnerless:
+        if len(self.table) or not self.ignores_partnerless:
             for batch in probe():
                 yield from self._build_is_left(batch) if self._build_left else self._build_is_right(batch)
         if self._build_left and self.node.kind != "inner" and self.table.count:

@@ -8,7 +8,7 @@ one scan's share of a snapshot; operators ask it for row sets.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -30,6 +30,7 @@ from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
     from tsdb.catalog.device import DeviceTable
+    from tsdb.exec.key_domain import KeyDomain
     from tsdb.exec.stats import ScanStats
     from tsdb.storage.snapshot import TableSnapshot
 
@@ -49,7 +50,10 @@ _DECISIONS: WeakKeyDictionary[DeviceTable, OrderedDict[tuple[Predicate, ...], ND
 class Selection:
     """The rows of a table snapshot that satisfy a predicate."""
 
-    def __init__(self, table: TableSnapshot, predicate: Predicate | None, stats: ScanStats) -> None:
+    def __init__(
+        self, table: TableSnapshot, predicate: Predicate | None, stats: ScanStats, domains: Sequence[KeyDomain] = ()
+    ) -> None:
+        """``domains`` only leave out units: rows without any of their keys may still be among those given."""
         self.table = table
         self.stats = stats
         self.sources = ScanSources(table, stats)
@@ -59,6 +63,10 @@ class Selection:
         for part in conjuncts(None if predicate is None else normalize(predicate)):
             self._place(part)
         self._apply_ttl()
+        self._tag_domains: list[KeyDomain] = []
+        self._value_domains: list[KeyDomain] = []
+        for domain in domains:
+            self._place_domain(domain)
         #: Device runs that were looked into (None: those of the pages read), and whether every wanted row was.
         self.runs_read: int | None = None
         self.completed = False
@@ -82,6 +90,15 @@ class Selection:
             if exact:
                 return
         self.row_conjuncts.append(part)
+
+    def _place_domain(self, domain: KeyDomain) -> None:
+        role = table_column(self.table, domain.column).role
+        if role in (Role.TAG, Role.ATTRIBUTE):
+            self._tag_domains.append(domain)
+            return
+        if role is Role.TIME:
+            self.time_low, self.time_high = max(self.time_low, domain.low), min(self.time_high, domain.high)
+        self._value_domains.append(domain)
 
     def _apply_ttl(self) -> None:
         ttl_ns = self.table.table.options.ttl_ns
@@ -108,6 +125,14 @@ class Selection:
     @cached_property
     def device_mask(self) -> BoolArray:
         """The wanted table-wide devices; an empty array means all of them."""
+        mask, devices = self._decided_devices(), self.table.devices
+        for domain in self._tag_domains:
+            found = domain.contains(devices.values(domain.column))
+            mask = mask & found if len(mask) else found
+        return mask
+
+    def _decided_devices(self) -> BoolArray:
+        """The devices that the predicate wants, as ``device_mask``; a decision that was made before is used again."""
         if not self._tag_conjuncts:
             return _NO_MASK
         devices = self.table.devices
@@ -229,7 +254,7 @@ class Selection:
 
     def page_verdicts(self, source: FileSource) -> Verdicts | None:
         """What value statistics say about each page of a file; None where they exclude none. For clean rows only."""
-        if not self.row_conjuncts or source.file.row_count < source.file.summarized_rows_min:
+        if not (self.row_conjuncts or self._value_domains) or source.file.row_count < source.file.summarized_rows_min:
             return None
         found = self.value_verdicts(source)
         return found if self._excludes[source.index] else None
@@ -243,7 +268,9 @@ class Selection:
                 return None if column.role in (Role.TAG, Role.ATTRIBUTE) else source.statistics(column, "page")
 
             pages = source.file.page_count
-            found = worst([verdicts(part, of, pages) for part in self.row_conjuncts], pages)
+            parts = [verdicts(part, of, pages) for part in self.row_conjuncts]
+            parts += [domain.verdicts(of(domain.column), pages) for domain in self._value_domains]
+            found = worst(parts, pages)
             self._excludes[source.index] = bool((found == CANNOT_MATCH).any())
             self._verdicts[source.index] = found
         return self._verdicts[source.index]

@@ -9,6 +9,7 @@ import numpy as np
 from tsdb.exec.kernels import ranges
 from tsdb.exec.lane import lanes_of
 from tsdb.exec.prune import CANNOT_MATCH
+from tsdb.exec.stats import LEVELS
 from tsdb_format.encoding import PAGES_PER_CHUNK
 from tsdb_format.vector import BoolArray, IntArray
 
@@ -21,12 +22,25 @@ if TYPE_CHECKING:
 class UnitCount:
     """Counts what became of every unit of a selection, level by level, once the scan is over."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: Selection, unlearned: Selection | None = None) -> None:
+        """``unlearned`` is the selection without what a join has taught it: what only that left out is counted apart."""
         self.selection = selection
         self.counts = selection.stats.counts
+        self._unlearned = unlearned
+        self._left_out = dict.fromkeys(LEVELS, 0)
 
     def finish(self) -> None:
         """Fill in the totals and fates of all levels."""
+        self._count_all()
+        if self._unlearned is not None:
+            without = UnitCount(self._unlearned)
+            without._count_all()
+            for level in LEVELS:
+                learned = max(self._left_out[level] - without._left_out[level], 0)
+                self.counts[f"{level}_pruned_by_filter"] -= learned
+                self.counts[f"{level}_pruned_by_key_domain"] += learned
+
+    def _count_all(self) -> None:
         selection, counts = self.selection, self.counts
         read = {source.index: source for source in selection.sources.opened()}
         rows_read = counts["rows_read"]
@@ -123,6 +137,7 @@ class UnitCount:
         self.counts[f"{level}_total"] += total
         self.counts[f"{level}_read"] += read
         self.counts[f"{level}_pruned_by_filter"] += filtered
+        self._left_out[level] += filtered
 
     def _spare(self, level: str, units: int) -> None:
         """Units wanted at first and not read: the threshold's doing where there is one, else that of finer time bounds."""

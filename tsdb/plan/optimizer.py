@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tsdb.plan.node import HashJoin, Plan, children
 from tsdb.plan.rule.join_build_side import join_build_side
-from tsdb.plan.rule.join_late_materialization import join_late_materialization
+from tsdb.plan.rule.join_late_materialization import decisions, join_late_materialization
 from tsdb.plan.rule.narrow_scan import narrow_scan
 from tsdb.plan.rule.simplify_predicate import simplify_predicate
 from tsdb.plan.rule.top_k import top_k
@@ -46,6 +46,16 @@ def trace(plan: Plan, settings: Settings, snapshot: Snapshot | None = None) -> l
             steps.append((name, made))
         plan = made
     return steps
+
+
+def remarks(plan: Plan, settings: Settings, snapshot: Snapshot) -> list[str]:
+    """What ``join_late_materialization`` decides about each side of each join, and why."""
+    for rule in LOGICAL:
+        plan = rule(plan, settings)
+    if not has_join(plan):
+        return []
+    plan = join_build_side(plan, settings, snapshot)
+    return [f"-- {join_late_materialization.__name__}: {text}" for text in decisions(plan, settings, snapshot)]
 
 
 def has_join(plan: Plan) -> bool:

@@ -167,6 +167,7 @@ def _read_assignments(cursor: Cursor) -> SettingValues:
 def _read_explain(cursor: Cursor) -> Explain:
     cursor.expect("EXPLAIN")
     options = {"ANALYZE": cursor.accept("ANALYZE") or cursor.accept("ANALYSE"), "TIMINGS": False, "RULES": False}
+    options["VERBOSE"] = cursor.accept("VERBOSE")
     form = "text"
     if cursor.symbol() == "(" and (cursor.word(1) in options or cursor.word(1) == "FORMAT"):
         cursor.at += 1
@@ -180,7 +181,7 @@ def _read_explain(cursor: Cursor) -> Explain:
                 cursor.at += 1
                 options[word] = True
             else:
-                cursor.fail("ANALYZE, TIMINGS, RULES or FORMAT")
+                cursor.fail("ANALYZE, TIMINGS, RULES, VERBOSE or FORMAT")
             if not cursor.accept_symbol(","):
                 break
         cursor.expect_symbol(")")
@@ -189,7 +190,7 @@ def _read_explain(cursor: Cursor) -> Explain:
     statement = _read(cursor.text, cursor.tokens[cursor.at :])
     if not isinstance(statement, Query):
         raise InvalidInput("EXPLAIN is for queries")
-    return Explain(statement, options["ANALYZE"], options["TIMINGS"], options["RULES"], form)
+    return Explain(statement, options["ANALYZE"], options["TIMINGS"], options["RULES"], form, options["VERBOSE"])
 
 
 def _read_create(cursor: Cursor) -> CreateTable:

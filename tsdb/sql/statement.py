@@ -41,13 +41,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """EXPLAIN of a query: ``analyze`` runs it, ``rules`` shows what each rule did, ``form`` is 'text' or 'json'."""
+    """EXPLAIN of a query: ``analyze`` runs it, ``rules`` shows what each rule did, ``verbose`` why some did nothing.
+
+    ``form`` is 'text' or 'json'.
+    """
 
     query: Query
     analyze: bool = False
     timings: bool = False
     rules: bool = False
     form: str = "text"
+    verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
