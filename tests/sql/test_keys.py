@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
+import tsdb
+from support.quiet import without_background
 from support.sql_text import random_rows
 from support.twin import Twin
 
@@ -49,6 +52,10 @@ QUERIES = [
     ("WITH hosts AS (SELECT 'b' AS host) SELECT id FROM t WHERE host IN (SELECT host FROM hosts) ORDER BY id", False),
     ("SELECT b.id FROM t a LEFT JOIN t b ON a.id = b.id + 1 WHERE b.host IN (SELECT host FROM hosts) ORDER BY 1", False),
     ("SELECT id FROM t WHERE host IN (SELECT unnest(['a', 'b'])) ORDER BY id", False),
+    ("SELECT id FROM t WHERE host IN (SELECT host FROM t GROUP BY host ORDER BY avg(d) DESC, host LIMIT 2) ORDER BY id", True),
+    ("SELECT id FROM t WHERE host IN (SELECT host FROM t GROUP BY host ORDER BY sum(i), host LIMIT 2) ORDER BY id", False),
+    ("SELECT id FROM t WHERE id IN (SELECT row_number() OVER (ORDER BY id) FROM t WHERE i > 0) ORDER BY id", False),
+    ("SELECT id FROM t WHERE host IN (SELECT DISTINCT ON (host) host FROM t WHERE s > '' ORDER BY host, id) ORDER BY id", False),
 ]
 
 
@@ -66,6 +73,22 @@ def test_less_is_read(twin: Twin) -> None:
     wide = narrow.replace("host IN", "host || '' IN")
     assert twin.db.sql(narrow).fetchall() == twin.db.sql(wide).fetchall()
     assert twin.db.sql(narrow).stats["devices_read"] < twin.db.sql(wide).stats["devices_read"] / 2
+
+
+def test_a_subquery_that_chooses_gives_keys_and_rows_once(tmp_path: Path) -> None:
+    with without_background(tsdb.open(tmp_path / "db")) as db:
+        db.sql("CREATE TABLE u (time TIMESTAMP TIME, host STRING TAG, n INT64)")
+        db.sql("INSERT INTO u SELECT make_timestamp(i), 'h' || (i % 5000), i FROM range(20000) s(i)")
+        for chosen, rows in {
+            "GROUP BY host ORDER BY count(*) LIMIT 100 OFFSET 1000": 400,  # all tie
+            "GROUP BY host HAVING count(*) > 1 LIMIT 10": 40,
+            "WHERE upper(host) > 'H2' ORDER BY n * 0 LIMIT 1": 4,
+            "ORDER BY random() LIMIT 1": 4,
+            "ORDER BY time LIMIT 1": 4,
+            "USING SAMPLE 1 ROWS": 4,
+        }.items():
+            for _ in range(3):
+                assert db.sql(f"SELECT count(*) FROM u WHERE host IN (SELECT host FROM u {chosen})").fetchall() == [(rows,)], chosen
 
 
 def test_keys_of_frames(twin: Twin) -> None:

@@ -17,8 +17,8 @@ from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Frame, Keys, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate
 from tsdb.quoting import quoted_name
-from tsdb.sql.aggregate import bind_aggregate
-from tsdb.sql.aggregate_plan import duck_splices
+from tsdb.sql.aggregate import AggregateSelect, bind_aggregate
+from tsdb.sql.aggregate_plan import duck_splices, native_plan
 from tsdb.sql.by_time import by_time_splices
 from tsdb.sql.call import SYNTAX_WORDS
 from tsdb.sql.constant import duckdb_text, for_duckdb
@@ -34,8 +34,11 @@ from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
 from tsdb.sql.tree import is_local, span
 from tsdb_format.schema import SEQUENCE_NAME
+from tsdb_format.types import Kind
 
 Splice = tuple[int, int, str]
+#: What a SELECT stands in that an input may take the place of.
+_WHOLE = (exp.Subquery, exp.CTE, exp.In, exp.Exists)
 ScalarCheck = Callable[[Sequence[Token], exp.Select], bool]
 #: A table's name after one of these is a whole statement, and takes no alias; PIVOT t, too, and a sample or a PIVOT behind it.
 _NO_ALIAS_AFTER = frozenset({"TABLE", "SUMMARIZE", "DESCRIBE", "DESC", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"})
@@ -131,6 +134,8 @@ class _Rewriter:
         self.inputs: list[tuple[str, Plan]] = []
         self.splices: list[Splice] = []
         self.scans: dict[int, str] = {}
+        #: Subqueries that are inputs as they are, by the id of their SELECT.
+        self.whole: dict[int, Plan] = {}
         names = {token.text.lower() for token in query.tokens if token.is_name}
         self.names = None if _reads_all(tree, query.tokens) else names
         self.sequence = SEQUENCE_NAME in names
@@ -168,7 +173,9 @@ class _Rewriter:
                 )
                 if id(node) not in self.scans or column.type.kind not in KEY_KINDS or place is None:
                     continue
-                plan = key_plan(self.query, place, inner, self.tables, frames, self.environment)
+                plan = self.whole.get(id(inner))
+                if plan is None:
+                    plan = key_plan(self.query, place, inner, self.tables, frames, self.environment)
                 if plan is not None:
                     yield Keys(self.scans[id(node)], column.name, plan)
 
@@ -219,7 +226,7 @@ class _Rewriter:
             if (
                 select is self.tree
                 or not any(select.args.get(name) is not None for name in ("limit", "distinct", "qualify"))
-                or not isinstance(select.parent, exp.Subquery | exp.CTE | exp.In | exp.Exists)
+                or not isinstance(select.parent, _WHOLE)
             ):
                 continue
             bound = bind_select(select, self.tables, self.environment) or bind_last_row(select, self.tables, self.environment)
@@ -229,8 +236,7 @@ class _Rewriter:
             shown = [name.lower() for name, _ in bound.outputs]
             if place is None or len(set(shown)) < len(shown):
                 continue
-            name = self._input(bound.plan())
-            self.splices.append((*place, f"FROM {name}"))
+            self._take_whole(select, bound.plan(), place)
             replaced.add(id(bound.reference.node))
         return replaced
 
@@ -241,6 +247,9 @@ class _Rewriter:
             if _names_column(select):
                 continue
             made = bind_aggregate(self.query, select, self.tables, self.environment)
+            if made is not None and self._replace_limited(select, made):
+                replaced.add(id(made.text.reference.node))
+                continue
             splices = None if made is None else duck_splices(made, f"{INPUT_PREFIX}{len(self.inputs)}")
             if made is None or splices is None:
                 continue
@@ -248,6 +257,24 @@ class _Rewriter:
             self.splices += splices
             replaced.add(id(made.text.reference.node))
         return replaced
+
+    def _replace_limited(self, select: exp.Select, made: AggregateSelect) -> bool:
+        """Make an input of a subquery of groups that is native and limited: which of those that tie it gives is ours to say."""
+        if select.args.get("limit") is None or not isinstance(select.parent, _WHOLE):
+            return False
+        planned = native_plan(made)
+        place = self._parenthesis(span(made.text.reference.node.this))
+        if planned is None or place is None or len({name.lower() for name in planned[1]}) < len(planned[1]):
+            return False
+        if any(kind.kind is Kind.HUGEINT for kind in made.types().values()):  # which DuckDB would see as decimals
+            return False
+        self._take_whole(select, planned[0], place)
+        return True
+
+    def _take_whole(self, select: exp.Select, plan: Plan, place: tuple[int, int]) -> None:
+        """Have a plan stand for a subquery, whose text is at ``place``."""
+        self.whole[id(select)] = plan
+        self.splices.append((*place, f"FROM {self._input(plan)}"))
 
     def _is_replaced(self, select: exp.Select, replaced: set[int]) -> bool:
         from_ = select.args.get("from_")
