@@ -180,6 +180,29 @@ def test_now_is_the_moment_of_each_run(db: tsdb.Database) -> None:
     assert db.sql(explain).fetchall() != db.sql(explain).fetchall()
 
 
+@pytest.mark.parametrize(
+    "moment", ["localtimestamp", "current_localtimestamp()", "now()", "current_timestamp", "get_current_timestamp()"]
+)
+def test_a_moment_is_that_of_each_run(db: tsdb.Database, moment: str) -> None:
+    """Also where a query is asked again."""
+    sql = f"SELECT count(*) FROM made WHERE time <= {moment} - INTERVAL 1 MILLISECOND * 0"
+    db.sql("CREATE TABLE made (time TIMESTAMP TIME, host STRING TAG)")
+    for count in range(3):
+        assert db.sql(sql).fetchall() == [(count,)]
+        assert db.sql("INSERT INTO made SELECT localtimestamp, 'a'").fetchall() == [(1,)]
+    assert db.sql(sql).fetchall() == [(3,)]
+
+
+def test_groups_by_a_moment_are_those_of_each_run(db: tsdb.Database) -> None:
+    db.sql("CREATE TABLE made (time TIMESTAMP TIME, host STRING TAG, born TIMESTAMP ATTRIBUTE)")
+    db.sql("INSERT INTO made VALUES ('2024-01-01', 'a', '2024-01-01')")
+    for each in ("epoch(localtimestamp)", "epoch(current_localtimestamp())", "get_current_time()", "current_time"):
+        sql = f"SELECT {each} AS moment, born, count(*) FROM made GROUP BY {each}, born"
+        assert db.sql(sql).fetchall() < db.sql(sql).fetchall(), each
+    plan = db.sql("EXPLAIN SELECT age(born), count(*) FROM made GROUP BY 1").fetchall()
+    assert not any("Aggregate" in line for (line,) in plan)
+
+
 def test_threads_share_a_handle(db: tsdb.Database) -> None:
     statements = [
         NEWEST, "SELECT host, sum(usage) FROM cpu GROUP BY 1 ORDER BY 1", "SELECT usage * 2 FROM cpu ORDER BY time LIMIT 5",

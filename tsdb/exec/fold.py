@@ -19,6 +19,11 @@ _TIMESTAMPS = {
     "TIMESTAMP_NS": 10**9,
     "TIMESTAMP WITH TIME ZONE": 10**6,
 }
+#: Functions of the moment (``age`` with one argument), of a session or a transaction.
+_PASSING = frozenset({
+    "age", "current_date", "current_localtime", "current_localtimestamp", "current_setting", "get_current_time",
+    "get_current_timestamp", "getvariable", "now", "today", "transaction_timestamp", "txid_current",
+})  # fmt: skip
 
 
 @cache
@@ -37,8 +42,13 @@ def functions(*, scalar: bool) -> frozenset[str]:
 
 
 def stable_functions() -> frozenset[str]:
-    """Functions that may be folded."""
+    """Functions whose value does not change within a statement."""
     return functions(scalar=False)
+
+
+def lasting_functions() -> frozenset[str]:
+    """Functions whose value does not change from one statement to the next: it may be folded, and kept."""
+    return stable_functions() - _PASSING
 
 
 def evaluate(text: str) -> Constant | None:

@@ -1,7 +1,8 @@
 """Constants that only DuckDB can evaluate: ``date_trunc('day', now())``, ``0.9 * 100``, dates in forms of its own.
 
 A part of a condition without columns is found in the statement's text — a run of tokens beside a comparison that parses to that
-very tree — and evaluated by DuckDB, if every function in it is one whose value cannot change within a statement.
+very tree — and evaluated by DuckDB, if every function in it is one whose value lasts, since plans that hold it are kept. Moments
+are written out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from sqlglot import exp
 
 from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment
-from tsdb.sql.moment_text import is_now, now_text
+from tsdb.sql.moment_text import TIMES_OF_DAY, is_now, now_text
 from tsdb.sql.statement import Query
 from tsdb.sql.token import PARAMETER, Token
 from tsdb.sql.tree import parse_expression
@@ -47,10 +48,10 @@ def _operands(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _evaluate(query: Query, environment: Environment, start: int, stop: int) -> Constant | None:
-    from tsdb.exec.fold import evaluate, stable_functions
+    from tsdb.exec.fold import evaluate, lasting_functions
 
     tokens = query.tokens
-    known = stable_functions()
+    known = lasting_functions()
     pieces: list[str] = []
     at, moment = start, False
     while at < stop:
@@ -61,7 +62,8 @@ def _evaluate(query: Query, environment: Environment, start: int, stop: int) -> 
             at += length
             continue
         called = at + 1 < stop and tokens[at + 1].is_symbol("(")
-        if token.kind == PARAMETER or (called and token.is_name and token.text.lower() not in known):
+        unknown = called and token.is_name and token.text.lower() not in known
+        if token.kind == PARAMETER or unknown or token.upper in TIMES_OF_DAY:
             return None
         pieces.append(query.text[token.start : token.end])
         at += 1

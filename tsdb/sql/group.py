@@ -90,18 +90,18 @@ def _is_time(text: TableText, place: Range) -> bool:
 
 
 def _expression(text: TableText, place: Range) -> ExpressionKey | None:
-    """An expression of tags and attributes that gives the same for every row of a device."""
-    from tsdb.exec.fold import stable_functions
+    """An expression of tags and attributes that gives the same for every row of a device, whenever it is asked for."""
+    from tsdb.exec.fold import lasting_functions
     from tsdb.exec.shown import shown_columns
-    from tsdb.sql.moment_text import is_now
+    from tsdb.sql.moment_text import TIMES_OF_DAY, is_now
 
-    known, columns, pieces = stable_functions(), dict[str, str](), list[str]()
+    known, columns, pieces = lasting_functions(), dict[str, str](), list[str]()
     at = place[0]
     while at < place[1]:
         at += 2 * text.is_qualifier(at, place[1])
         token = text.tokens[at]
         called = at + 1 < place[1] and text.tokens[at + 1].is_symbol("(")
-        if token.kind == PARAMETER or token.upper in _BEYOND_ROWS or is_now(text.query, at):
+        if token.kind == PARAMETER or token.upper in (_BEYOND_ROWS | TIMES_OF_DAY) or is_now(text.query, at):
             return None
         if called and token.is_name and token.upper not in SYNTAX_WORDS and token.text.lower() not in known:
             return None

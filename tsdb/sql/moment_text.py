@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from tsdb.sql.environment import Environment
 from tsdb.sql.statement import Query
 
-_CALLS = frozenset({"NOW", "TRANSACTION_TIMESTAMP", "GET_CURRENT_TIMESTAMP", "TODAY"})
-_WORDS = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE"})
+_CALLS = frozenset({"NOW", "TRANSACTION_TIMESTAMP", "GET_CURRENT_TIMESTAMP", "TODAY", "CURRENT_LOCALTIMESTAMP"})
+_WORDS = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE", "LOCALTIMESTAMP"})
+_WITHOUT_ZONE = frozenset({"LOCALTIMESTAMP", "CURRENT_LOCALTIMESTAMP"})
+#: Words that are times of the day at the moment, which nothing of ours is compared with.
+TIMES_OF_DAY = frozenset({"CURRENT_TIME", "LOCALTIME"})
 _CONDITIONS = frozenset({"WHERE", "ON", "HAVING", "QUALIFY"})
 _OTHERS = frozenset(
     {"SELECT", "FROM", "GROUP", "ORDER", "LIMIT", "OFFSET", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "VALUES", "JOIN"}
@@ -26,7 +29,7 @@ def now_text(word: str, environment: Environment, *, zoned: bool = False) -> str
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=environment.now_ns // 1_000)
     if word in ("TODAY", "CURRENT_DATE"):
         return f"DATE '{moment:%Y-%m-%d}'"
-    plain = environment.compared_zone and not zoned
+    plain = word in _WITHOUT_ZONE or (environment.compared_zone and not zoned)
     return f"TIMESTAMP '{moment.isoformat(' ')}'" if plain else f"TIMESTAMPTZ '{moment.isoformat(' ')}+00'"
 
 
