@@ -8,6 +8,7 @@ has. NULL is never a kind: a NULL blob is a cleared validity bit, and an empty b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -124,3 +125,20 @@ def blob_sizes(vector: Vector) -> IntArray:
     valid = vector.valid()
     found[valid] = sizes[vector.values[valid]]
     return found
+
+
+def with_paths(vector: Vector, folder: str) -> Vector:
+    """The vector with absolute paths in the place of names that are relative to ``folder``."""
+    pool = vector.pool
+    if pool is None or pool.kinds is None or not pool.kinds.any():
+        return vector
+    outside = np.flatnonzero(pool.kinds)
+    found = locate(pool, outside)
+    paths = [os.path.join(folder, name) for name in found.names]
+    entries = locators(pool, outside)
+    cells = pool.tolist()
+    for place, entry, file in zip(outside.tolist(), entries, found.file.tolist(), strict=True):
+        cells[place] = entry.tobytes() + paths[file].encode()
+    made = Pool.of(cells)
+    made.kinds = pool.kinds
+    return Vector(vector.type, vector.values, vector.validity, made)

@@ -16,7 +16,7 @@ import xxhash
 
 from tsdb_format.blob import PAYLOAD_MAGIC, BlobKind, Located, locate, used_codes
 from tsdb_format.disk import DISK, InputFile, Storage
-from tsdb_format.errors import Corruption, UnsupportedFormat
+from tsdb_format.errors import Corruption, Error, UnsupportedFormat
 from tsdb_format.kernels.text import gather_bytes
 from tsdb_format.section import FORMAT_VERSION, HEADER, checksum
 from tsdb_format.vector import ByteArray, IntArray, Pool, Vector
@@ -104,20 +104,32 @@ class PayloadFiles:
                 raise Corruption("the file ends before a blob in it does", path=self.path(name), offset=position)
             yield piece
 
-    def verify(self, located: Located) -> Iterator[Corruption]:
-        """What is wrong with payloads, a piece of one in memory at a time. Raises NotFound, UnsupportedFormat."""
-        seen = np.unique(np.stack([located.file, located.position, located.size, located.checksum.view(np.int64)]), axis=1)
-        for file, position, size, digest in seen.T.tolist():
-            name = located.names[file]
-            hasher = xxhash.xxh3_64()
+    def verify(self, located: Located) -> Iterator[tuple[IntArray, Error]]:
+        """Which of the payloads cannot be read, and why; a piece of one in memory at a time."""
+        for file in np.unique(located.file).tolist():
+            mine = np.flatnonzero(located.file == file)
             try:
-                for piece in self.parts(name, position, size):
-                    hasher.update(piece.data)
-            except Corruption as error:
-                yield error
+                self.open(located.names[file])
+            except Error as error:
+                yield mine, error
                 continue
-            if hasher.intdigest() != digest % 2**64:
-                yield Corruption("a blob's checksum does not match", path=self.path(name), offset=position)
+            ranges = np.stack([located.position, located.size, located.checksum.view(np.int64)])[:, mine]
+            distinct, place = np.unique(ranges, axis=1, return_inverse=True)
+            for number, (position, size, digest) in enumerate(distinct.T.tolist()):
+                try:
+                    for _ in self.verified_parts(located.names[file], position, size, digest % 2**64):
+                        pass
+                except Error as error:
+                    yield mine[place.reshape(-1) == number], error
+
+    def verified_parts(self, name: str, position: int, size: int, digest: int) -> Iterator[ByteArray]:
+        """A payload's bytes, piece by piece; raises Corruption at their end where they are not what they must be."""
+        hasher = xxhash.xxh3_64()
+        for part in self.parts(name, position, size):
+            hasher.update(part.data)
+            yield part
+        if hasher.intdigest() != digest:
+            raise Corruption("a blob's checksum does not match", path=self.path(name), offset=position)
 
 
 def resolve(vector: Vector, files: PayloadFiles) -> tuple[Vector, int]:
@@ -146,11 +158,15 @@ def resolve(vector: Vector, files: PayloadFiles) -> tuple[Vector, int]:
     return Vector(vector.type, values, vector.validity, Pool(offsets, data)), count
 
 
-def verify_payloads(vector: Vector, files: PayloadFiles) -> Iterator[Corruption]:
-    """What is wrong with the payloads of a vector that are outside of pages. Raises NotFound, UnsupportedFormat."""
-    if vector.pool is not None and vector.pool.kinds is not None:
-        used = used_codes(vector)
-        yield from files.verify(locate(vector.pool, used[vector.pool.kinds[used] != BlobKind.INLINE]))
+def verify_payloads(vector: Vector, files: PayloadFiles) -> Iterator[tuple[IntArray, Error]]:
+    """Which rows' payloads are outside of pages and cannot be read, and why."""
+    pool = vector.pool
+    if pool is None or pool.kinds is None:
+        return
+    rows = np.flatnonzero(vector.valid())
+    rows = rows[pool.kinds[vector.values[rows]] != BlobKind.INLINE]
+    for places, error in files.verify(locate(pool, vector.values[rows].astype(np.int64))):
+        yield rows[places], error
 
 
 def _requests(located: Located, order: IntArray) -> Iterator[list[int]]:

@@ -6,7 +6,7 @@ Payloads that are outside already stay where they are: the new data file names t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 
@@ -27,7 +27,6 @@ from tsdb_format.blob import (
     used_codes,
 )  # fmt: skip
 from tsdb_format.disk import DISK, NewFile, Storage, Writable
-from tsdb_format.errors import Corruption
 from tsdb_format.kernels.text import gather_bytes
 from tsdb_format.payload import PayloadFiles
 from tsdb_format.payload_table import NOT_OWNED, Payload
@@ -92,7 +91,7 @@ class PayloadWriter:
             if key not in copied:
                 size, digest = int(located.size[index]), int(located.checksum[index])
                 name, position = located.names[located.file[index]], int(located.position[index])
-                copied[key] = self._add(limits, size, digest, verified_parts(self._files, name, position, size, digest))
+                copied[key] = self._add(limits, size, digest, self._files.verified_parts(name, position, size, digest))
             kinds[index], entries[index] = copied[key]
         return kinds, entries
 
@@ -160,16 +159,6 @@ def write_payload(path: str, parts: Iterable[Writable], *, sync: bool = True, st
             file.write(part)
         file.commit(sync=sync, sync_name=False)
     return size, hasher.intdigest()
-
-
-def verified_parts(files: PayloadFiles, name: str, position: int, size: int, digest: int) -> Iterator[ByteArray]:
-    """A payload's bytes, piece by piece; raises Corruption at their end where they are not what they must be."""
-    hasher = xxhash.xxh3_64()
-    for part in files.parts(name, position, size):
-        hasher.update(part.data)
-        yield part
-    if hasher.intdigest() != digest:
-        raise Corruption("a blob's checksum does not match", path=files.path(name), offset=position)
 
 
 def _begun(path: str, storage: Storage) -> NewFile:

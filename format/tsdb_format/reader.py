@@ -182,7 +182,7 @@ class TsFile:
         return self._payloads.named(found) if pages.type.kind is Kind.BLOB else found
 
     def verify(self) -> None:
-        """Read and check every footer section, page, dictionary and payload. Raises the first Corruption."""
+        """Read and check every footer section, page, dictionary and payload. Raises the first error."""
         self.container.verify()
         _ = self.row_start, self.device_tags
         chunk_rows = self.rows_per_page * PAGES_PER_CHUNK
@@ -190,8 +190,8 @@ class TsFile:
             if column.role in _ROLES_WITH_PAGES:
                 for start in range(0, self.row_count, chunk_rows):
                     cells = self.read_cells(column.name, np.array([start]), np.array([min(start + chunk_rows, self.row_count)]))
-                    for damage in verify_payloads(cells, self.payload_files):
-                        raise damage
+                    for _, error in verify_payloads(cells, self.payload_files):
+                        raise error
 
     @property
     def container(self) -> Container:

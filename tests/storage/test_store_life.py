@@ -312,7 +312,8 @@ def test_manifest_damage(tmp_path: Path) -> None:
         with pytest.raises(Corruption) as caught:
             Store.open(path)
         assert caught.value.path == str(newest)
-    newest.write_bytes(manifests.sealed(raw.decode().partition("\n")[0].replace('"format":2', '"format":3')))
+    later = raw.decode().partition("\n")[0].replace(f'"format":{manifests.FORMAT}', f'"format":{manifests.FORMAT + 1}')
+    newest.write_bytes(manifests.sealed(later))
     with pytest.raises(UnsupportedFormat):
         Store.open(path, "r")
     newest.unlink()

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from tsdb.quoting import quoted_name, quoted_text
 from tsdb.suggestion import hint
+from tsdb_format.blob import INLINE_BYTES_MAX, PACKED_BYTES_MAX
 from tsdb_format.encoding import check_rows_per_page
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
@@ -25,6 +26,8 @@ HIDDEN_NAMES = frozenset({SEQUENCE_NAME, "_rowid"})
 FILE_ROWS_MAX = 16 * 2**20
 #: Folder of a database that holds a folder of files per table.
 FILES_FOLDER = "table"
+#: What a page, or a write, holds of one blob at most.
+BLOB_LIMIT_MAX = 2**30
 #: Columns of one table; each costs a footer entry in every file.
 COLUMNS_MAX = 4_096
 
@@ -35,7 +38,8 @@ class TableOptions:
 
     ``ttl_ns`` hides rows whose time is older than that, whatever the unit of the time column; ``partition_ns`` is the length of
     PARTITION BY INTERVAL, which no file crosses. ``mode`` 'table' keeps one row per (tags, time), 'append' every row,
-    'versioned_kv' every version, of which queries show the newest per ``primary_key``.
+    'versioned_kv' every version, of which queries show the newest per ``primary_key``. Blobs up to ``blob_inline_max`` bytes are in
+    the pages of their rows, up to ``blob_packed_max`` in files with others, and above each in a file of its own.
     """
 
     ttl_ns: int | None = None
@@ -45,6 +49,8 @@ class TableOptions:
     rows_per_page: int = 8192
     file_rows_max: int = FILE_ROWS_MAX
     primary_key: tuple[str, ...] = ()
+    blob_inline_max: int = INLINE_BYTES_MAX
+    blob_packed_max: int = PACKED_BYTES_MAX
 
     def __post_init__(self) -> None:
         for name in ("ttl_ns", "partition_ns"):
@@ -58,6 +64,9 @@ class TableOptions:
         check_rows_per_page(self.rows_per_page)
         if self.file_rows_max < 1:
             raise InvalidInput(f"file_rows_max must be at least 1, not {self.file_rows_max:,}")
+        for name in ("blob_inline_max", "blob_packed_max"):
+            if not 0 <= getattr(self, name) <= BLOB_LIMIT_MAX:
+                raise InvalidInput(f"{name} must be 0 to {BLOB_LIMIT_MAX:,}, not {getattr(self, name):,}")
         if bool(self.primary_key) != (self.mode == "versioned_kv"):
             raise InvalidInput("PRIMARY KEY and mode 'versioned_kv' go together")
 
@@ -205,7 +214,7 @@ def create_table_text(table: Table) -> str:
     lines = [f"    {_quoted(c.name):<{width}} {c.type!s:<{kinds}} {c.role.name}" for c in table.schema]
     options = table.to_json()["options"]
     text = f"CREATE TABLE {_quoted(table.name)} (\n" + ",\n".join(lines) + "\n)"
-    shown = {name: value for name, value in options.items() if name in ("shards", "mode", "rows_per_page", "file_rows_max")}
+    shown = {name: value for name, value in options.items() if name in _SHOWN}
     if table.options.ttl_ns is not None:
         shown["ttl"] = f"{table.options.ttl_ns} ns"
     if table.options.partition_ns is not None:
@@ -213,6 +222,9 @@ def create_table_text(table: Table) -> str:
     if shown:
         text += " WITH (" + ", ".join(f"{name} = {_literal(value)}" for name, value in shown.items()) + ")"
     return text + ";"
+
+
+_SHOWN = frozenset({"shards", "mode", "rows_per_page", "file_rows_max", "blob_inline_max", "blob_packed_max"})
 
 
 def _quoted(name: str) -> str:

@@ -142,7 +142,8 @@ class MergedRows:
         chosen = np.empty(self.count, np.int64)
         valid = np.empty(self.count, np.bool_)
         nulls = merge.newest_valid(self.groups, entries.valid(), chosen, valid)
-        return Vector(column.type, entries.values[chosen], valid if nulls else None, entries.pool)
+        found = Vector(column.type, entries.values[chosen], valid if nulls else None, entries.pool)
+        return self.sources[0].resolved(found)
 
     def _read_entries(self, column: Column) -> Vector:
         """The column's value in every version, in entry order."""
@@ -152,7 +153,7 @@ class MergedRows:
             entries = np.flatnonzero(self.entry_source == number)
             if len(entries):
                 starts, stops = coalesce(self.entry_row[entries])
-                parts.append(source.read(column, starts, stops))
+                parts.append(source.read_cells(column, starts, stops))
                 order.append(entries)
         joined = concat(parts)
         place = np.empty(len(self.entry_row), np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels import ranges
+from tsdb_format.payload import resolve
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
 from tsdb_format.statistics import Statistics
 from tsdb_format.vector import IntArray, Vector, null_vector
@@ -51,11 +52,25 @@ class FileSource:
 
     def read(self, column: Column, starts: IntArray, stops: IntArray) -> Vector:
         """Values of a TIME, FIELD or ``_sn`` column in the row ranges, end to end."""
+        return self.resolved(self.read_cells(column, starts, stops))
+
+    def read_cells(self, column: Column, starts: IntArray, stops: IntArray) -> Vector:
+        """As ``read``, but of blobs outside of pages only where they are: no byte of them is read."""
         name = self.stored_name(column)
         if name is None:
             return null_vector(column.type, int((stops - starts).sum()))
         self.touch(name, starts, stops)
-        return self.file.read(name, starts, stops)
+        return self.file.read_cells(name, starts, stops)
+
+    def resolved(self, cells: Vector) -> Vector:
+        """The values of some of the table's cells: blobs outside of pages are read, and counted."""
+        if cells.pool is None or cells.pool.kinds is None:
+            return cells
+        files = self.file.payload_files or self.table.payloads
+        assert files is not None, "blobs of rows in memory are outside of it only in tables of a database"
+        found, size = resolve(cells, files)
+        self.stats.add_blob_bytes(size)
+        return found
 
     def fold(self, column: Column, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
         """Sums and bounds of a FIELD or ``_sn`` column by segment of the row ranges; None where its values must be read."""

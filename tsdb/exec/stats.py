@@ -26,6 +26,8 @@ class ScanStats:
     topk_id: int | None = None
     counts: dict[str, int] = field(default_factory=lambda: {f"{level}_{fate}": 0 for level in LEVELS for fate in FATES})
     bytes_read: int = 0
+    #: Bytes of blobs that are outside of pages.
+    blob_bytes_read: int = 0
     topk_first_threshold: str | None = None
     topk_threshold_updates: int = 0
     rows_returned: int = 0
@@ -40,6 +42,11 @@ class ScanStats:
         with self._lock:
             self.bytes_read += size
 
+    def add_blob_bytes(self, size: int) -> None:
+        """Count bytes read of blobs outside of pages; safe from any thread."""
+        with self._lock:
+            self.blob_bytes_read += size
+
     def add_rows(self, count: int) -> None:
         """Count rows examined; safe from any thread."""
         with self._lock:
@@ -52,6 +59,7 @@ class ScanStats:
             finish()
         out: dict[str, int | str | None] = dict(self.counts)
         out["bytes_read"] = self.bytes_read
+        out["blob_bytes_read"] = self.blob_bytes_read
         out["rows_returned"] = self.rows_returned
         out["rows_merged"] = self.rows_merged
         if self.topk_id is not None:

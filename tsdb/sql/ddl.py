@@ -31,9 +31,9 @@ _ZONED = frozenset({"TIMESTAMPTZ"})
 _OPTION_NAMES = {
     "ttl": "ttl_ns", "ttl_ns": "ttl_ns", "partition": "partition_ns", "partition_ns": "partition_ns", "mode": "mode",
     "page_rows": "rows_per_page", "rows_per_page": "rows_per_page", "file_rows": "file_rows_max", "file_rows_max": "file_rows_max",
-    "shards": "shards",
+    "shards": "shards", "blob_inline_max": "blob_inline_max", "blob_packed_max": "blob_packed_max",
 }  # fmt: skip
-_OPTIONS_SHOWN = ("ttl", "partition", "shards", "mode", "page_rows", "file_rows")
+_OPTIONS_SHOWN = ("ttl", "partition", "shards", "mode", "page_rows", "file_rows", "blob_inline_max", "blob_packed_max")
 _CONSTRAINTS = frozenset(
     {"PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "CONSTRAINT", "REFERENCES", "DEFAULT", "GENERATED", "COLLATE", "AS"}
 )

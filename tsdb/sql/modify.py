@@ -196,7 +196,7 @@ def _devices_of(table: TableSnapshot) -> TableSnapshot:
     }  # fmt: skip
     rows = SortedRows(devices.by_rank, np.arange(devices.count + 1, dtype=np.int64), columns, 0)
     files = (MemoryRun(made, rows),) if devices.count else ()
-    return TableSnapshot(made, files, devices, table.sequence, table.now_ns, table.pin)
+    return TableSnapshot(made, files, devices, table.sequence, table.now_ns, table.pin, payloads=table.payloads)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xxhash
 
 from tsdb.catalog.table import FILES_FOLDER
@@ -31,9 +32,10 @@ from tsdb.storage.log_replay import replay
 from tsdb.storage.manifest import Manifest
 from tsdb.storage.snapshot import Snapshot
 from tsdb.storage.versions import LOG_FOLDER
-from tsdb_format.disk import DISK, PENDING_SUFFIX, NewFile, Storage
+from tsdb_format.disk import DISK, PENDING_SUFFIX, InputFile, NewFile, Storage
 from tsdb_format.errors import Closed, Error, InvalidInput, Locked, NotFound
 from tsdb_format.section import TAIL
+from tsdb_format.vector import ByteArray
 
 if TYPE_CHECKING:
     from tsdb.storage.store import Store
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 #: The file that makes a directory a backup.
 MARKER_NAME = "BACKUP"
 _HARMLESS = frozenset({LOCK_NAME, LEASE_FOLDER, ".DS_Store", ".gitkeep", "lost+found"})
+#: Bytes of a file that are in memory while it is copied.
+_COPY_BYTES = 4 << 20
 #: Times that a writer may take files away from under a reader without a lease.
 _TRIES = 8
 
@@ -216,29 +220,30 @@ class _Backup:
     def _place(self, name: str) -> None:
         """See to it that a file of the database is in the backup. Raises NotFound where the database does not have it."""
         source, target = str(self._store.root / name), str(self._target / name)
-        report, size = self._report, len(self._storage.read(source))
+        found, report = self._storage.open(source), self._report
         if self._is_same(name) and (self._link or not os.path.samefile(source, target)):
             report.files_kept += 1
             return
         if self._link and _linked(source, target):
             self._touched |= {Path(target).parent, self._target / FILES_FOLDER}
             report.files_linked += 1
-            report.bytes_linked += size
+            report.bytes_linked += found.size
             return
         with NewFile(target, self._storage) as file:
-            file.write(self._storage.read(source))
+            for part in _parts(found):
+                file.write(part)
             file.commit()
         report.files_copied += 1
-        report.bytes_copied += size
+        report.bytes_copied += found.size
 
     def _is_same(self, name: str) -> bool:
         """Whether the backup has that very file: its end has the checksum of all that is in it."""
         try:
-            mine = self._storage.read(str(self._target / name))
+            mine = self._storage.open(str(self._target / name))
         except NotFound:
             return False
-        theirs = self._storage.read(str(self._store.root / name))
-        return len(mine) == len(theirs) and mine[-TAIL.size :].tobytes() == theirs[-TAIL.size :].tobytes()
+        theirs = self._storage.open(str(self._store.root / name))
+        return mine.size == theirs.size and _end(mine) == _end(theirs)
 
     def _remove_obsolete(self, made: Manifest) -> None:
         """Take away what the backup's manifest does not name, unless somebody reads an older state of it."""
@@ -272,6 +277,22 @@ def _flush(store: Store) -> None:
 def _digest(text: str) -> str:
     """Stands for all that a manifest says."""
     return xxhash.xxh3_64_hexdigest(text.encode())
+
+
+def _end(file: InputFile) -> bytes:
+    """The last bytes of a file."""
+    end = np.empty(min(file.size, TAIL.size), np.uint8)
+    file.read(file.size - len(end), [end])
+    return end.tobytes()
+
+
+def _parts(file: InputFile) -> Iterator[ByteArray]:
+    """A file piece by piece."""
+    buffer = np.empty(min(file.size, _COPY_BYTES), np.uint8)
+    for at in range(0, file.size, _COPY_BYTES):
+        part = buffer[: min(_COPY_BYTES, file.size - at)]
+        file.read(at, [part])
+        yield part
 
 
 def _linked(source: str, target: str) -> bool:

@@ -7,6 +7,8 @@ Three things are put right, each only where it is worth its writing:
   closed (see ``layout``), so that the order of versions stays; they need not be all that overlap.
 - *small files*: neighbours in time become one file of half the full size or more, or of ``GROWTH`` times the largest of them.
 - *dead rows*: a file of which half is deleted or expired is written anew; one that is so entirely is dropped unread (``expired``).
+- *dead blobs*: payloads stay where they are when their rows are written anew; once half of a payload file is dead, the files that
+  refer to it are written anew, one by one, and take theirs with them (``moved_payloads``).
 
 *Write amplification* is logarithmic. Let N writes of equal size be made. A merge of files that overlap at least doubles the rows at
 an instant that are in one file, which happens to a row log2(N) times at most; only merges into the oldest file may be worth less,
@@ -29,6 +31,7 @@ from tsdb.storage.cuts import Cuts, free_times
 from tsdb.storage.layout import Layout, as_numbers, covered, spans, union
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.tombstone import EVERY_DEVICE, Tombstones, least_unapplied
+from tsdb_format.section import HEADER
 from tsdb_format.types import ColumnType
 from tsdb_format.vector import BoolArray, IntArray
 
@@ -42,6 +45,8 @@ GROWTH, GROWTH_CLOSED = 8, 2
 SMALL_SHARE = 4
 #: Share of a file's rows that must be dead for it to be rewritten without them.
 DEAD_SHARE = 0.5
+#: Share of a payload file's bytes that must be dead for its payloads to be copied.
+DEAD_BLOBS_SHARE = 0.5
 #: Files of one task that overlap at one instant: each is open and decoded at once.
 FAN_IN_MAX = 64
 #: Sets of files that are looked at closely for each of the reasons in one planning; the largest come first.
@@ -90,7 +95,14 @@ def plan(
         planner.overlaps()
         planner.small_files()
         planner.dead_rows()
+    planner.dead_blobs()
     return planner.tasks
+
+
+def moved_payloads(entry: TableEntry) -> frozenset[str]:
+    """The payload files, by the names that data files have for them, whose payloads go with their rows when these are written."""
+    dead = (name for name, (size, live) in entry.payloads.items() if live <= (1 - DEAD_BLOBS_SHARE) * (size - HEADER.size))
+    return frozenset(name.rpartition("/")[2] for name in dead)
 
 
 def expired(entry: TableEntry, now_ns: int, tombstones: Tombstones | None = None) -> tuple[FileEntry, ...]:
@@ -132,6 +144,7 @@ class _Planner:
         self._layout = Layout(entry.files, [file.rows for file in entry.files])
         self._files = [entry.files[place] for place in self._layout.order.tolist()]
         self._tombstones = tombstones
+        self._moved = moved_payloads(entry)
         self._bound = ttl_bound(options, kind, now_ns)
         gone = {file.name for file in expired(entry, now_ns, tombstones)}
         self._damaged: BoolArray = np.array([file.name in damaged for file in self._files], np.bool_)
@@ -282,6 +295,12 @@ class _Planner:
         one = tombstones.device[found] != EVERY_DEVICE
         share[one] = np.maximum(share[one] / file.devices, 1 / file.rows)
         return step * float(share.sum())
+
+    def dead_blobs(self) -> None:
+        """Files with blobs in payload files of which half is dead."""
+        for number in np.flatnonzero(~self._passive).tolist():
+            if any(payload.name in self._moved for payload in self._files[number].payloads):
+                self._add(np.array([number]), "dead blobs")
 
     # ------------------------------------------------------------------------------------------------ everything
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tsdb.storage.compaction import Task, expired, plan, ttl_bound
+from tsdb.storage.compaction import Task, expired, moved_payloads, plan, ttl_bound
 from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, TableEntry
@@ -107,7 +107,7 @@ class Compactor:
         inputs = replace(snapshot, files=tuple(writer.versions.open_file(entry, file) for file in task.inputs))
         applied = int(snapshot.tombstones.sequence[-1]) if len(snapshot.tombstones) else 0
         applied = max(applied, *(file.applied for file in task.inputs))
-        outputs: list[FileEntry] = []
+        outputs, moved = list[FileEntry](), moved_payloads(entry)
         names: list[str] = []
         try:
             for rows in rewrite(inputs, rows_max=min(self._rows_max, entry.table.options.file_rows_max), cuts=task.cuts):
@@ -116,7 +116,8 @@ class Compactor:
                     return False
                 names.append(writer.new_name(entry.table, FILE_SUFFIX))
                 made = write_rows(
-                    writer.root, names[-1], entry.table, snapshot.devices, rows, 1, applied=applied, storage=writer.storage
+                    writer.root, names[-1], entry.table, snapshot.devices, rows, 1,
+                    applied=applied, moved=moved, storage=writer.storage,
                 )  # fmt: skip
                 outputs.append(made)
                 writer.counters.count_compacted(made)
@@ -125,6 +126,10 @@ class Compactor:
         except UnreadableInput as error:
             writer.undo(names)
             self._damaged |= {error.name}  # it is left where it is, and so is what cannot be merged without it
+            self.problem = str(error)
+        except (Corruption, NotFound) as error:  # of a payload file: what is read of the data files is said above
+            writer.undo(names)
+            self._damaged |= {file.name for file in task.inputs if file.payloads}
             self.problem = str(error)
         except BaseException as error:
             writer.undo(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from tsdb.storage.finding import reason_of
 from tsdb_format.encoding import PAGES_PER_CHUNK
 from tsdb_format.errors import Corruption, Error, UnsupportedFormat
+from tsdb_format.payload import verify_payloads
 from tsdb_format.reader import TsFile
+from tsdb_format.vector import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,21 @@ def damaged_pages(file: TsFile, name: str) -> list[Damage]:
     return found
 
 
+def damaged_blobs(file: TsFile, name: str) -> Iterator[tuple[IntArray, Error]]:
+    """Rows whose blobs are outside of pages and cannot be read, and why; rows of damaged pages are passed over."""
+    size, pages = file.rows_per_page, file.page_count
+    ranges = [(first, min(first + PAGES_PER_CHUNK, pages)) for first in range(0, pages, PAGES_PER_CHUNK)]
+    while ranges:
+        first, stop = ranges.pop()
+        try:
+            cells = file.read_cells(name, np.array([first * size]), np.array([min(stop * size, file.row_count)]))
+        except (Corruption, UnsupportedFormat):
+            ranges += [(page, page + 1) for page in range(first, stop)] if stop > first + 1 else []
+            continue
+        for rows, error in verify_payloads(cells, file.payload_files):
+            yield rows + first * size, error
+
+
 def readable_rows(row_count: int, damages: list[Damage]) -> np.ndarray | None:
     """Which rows are on pages that can be read; None for all."""
     if not damages:
@@ -73,7 +91,7 @@ def _trouble(file: TsFile, name: str, first: int, stop: int) -> Error | None:
     """Why pages first:stop cannot be read; None where they can."""
     size = file.rows_per_page
     try:
-        file.read(name, np.array([first * size]), np.array([min(stop * size, file.row_count)]))
+        file.read_cells(name, np.array([first * size]), np.array([min(stop * size, file.row_count)]))
     except (Corruption, UnsupportedFormat) as error:
         return error
     return None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tsdb.exec.kernels import runs
 from tsdb_format.encoding.fold import StoredFold, fold_pages
 from tsdb_format.encoding.search import search_sorted
+from tsdb_format.payload import PayloadFiles
 from tsdb_format.reader import TsFile
 from tsdb_format.schema import Schema
 from tsdb_format.statistics import Statistics
@@ -74,8 +75,15 @@ class DataFile(Protocol):
     def statistics(self, name: str, level: str) -> Statistics:
         """Statistics of a TIME, FIELD or ``_sn`` column per 'page', 'chunk' or 'file'."""
 
+    @property
+    def payload_files(self) -> PayloadFiles | None:
+        """Where blobs outside of pages are read from; None for rows in memory, which do not know their table's folder."""
+
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
-        """The rows of the given ranges (ascending, apart, none empty), end to end, in arrays of their own."""
+        """The rows of the given ranges (ascending, apart, none empty), end to end, in arrays of their own. Not for blobs."""
+
+    def read_cells(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
+        """As ``read``, of any column: of blobs outside of pages only where they are (see ``payload.resolve``)."""
 
     def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
         """Sums and bounds by segment of such ranges' rows (see ``fold_pages``); None where they must be read."""

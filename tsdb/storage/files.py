@@ -9,24 +9,26 @@ from tsdb.catalog.device import DeviceTable, compacted
 from tsdb.catalog.table import Table
 from tsdb.storage.arrange import SortedRows
 from tsdb.storage.manifest import FileEntry
-from tsdb_format.blob import BlobLimits
+from tsdb_format.blob import PAYLOAD_SUFFIX, BlobLimits
 from tsdb_format.disk import DISK, PENDING_SUFFIX, Storage
 from tsdb_format.schema import Schema
-from tsdb_format.types import Role
+from tsdb_format.types import Kind, Role
 from tsdb_format.writer import write_file
 
 FILE_SUFFIX = ".tsf"
 #: What belongs to a data file and shares its stem.
-SIDECAR_SUFFIXES = (".res", ".blob")
-
-_IN_PAGES = BlobLimits(inline_max=2**63)
+SIDECAR_SUFFIXES = (".res",)
 
 
 def write_rows(
     root: Path, name: str, table: Table, devices: DeviceTable, rows: SortedRows, threads: int,
-    *, applied: int = 0, storage: Storage = DISK,
+    *, applied: int = 0, moved: frozenset[str] = frozenset(), storage: Storage = DISK,
 ) -> FileEntry:  # fmt: skip
-    """Write rows, ``_sn`` among their columns, as one file and describe it; deletes up to ``applied`` are carried out in them."""
+    """Write rows, ``_sn`` among their columns, as one file and describe it; deletes up to ``applied`` are carried out in them.
+
+    Blobs in payload files stay there, but for those in files named in ``moved``, which are copied.
+    """
+    limits = BlobLimits(table.options.blob_inline_max, table.options.blob_packed_max)
     given = [column for column in table.schema if column.role in (Role.TIME, Role.TAG) or column.name in rows.columns]
     tags = {column.name: compacted(devices.tags[column.name].take(rows.numbers)) for column in table.schema.tags}
     facts = write_file(
@@ -40,10 +42,12 @@ def write_rows(
         device_number=rows.numbers,
         threads=threads,
         storage=storage,
-        blobs={column.name: _IN_PAGES for column in table.schema.fields},
+        blobs={column.name: limits for column in table.schema.fields if column.type.kind is Kind.BLOB},
+        moved=moved,
     )
     times = facts.min_time, facts.max_time
-    return FileEntry(name, facts.rows, facts.devices, facts.bytes, *times, facts.min_sequence, facts.max_sequence, applied)
+    sequences = facts.min_sequence, facts.max_sequence
+    return FileEntry(name, facts.rows, facts.devices, facts.bytes, *times, *sequences, applied, facts.payloads)
 
 
 def remove_files(root: Path, names: Iterable[str], storage: Storage = DISK) -> None:
@@ -53,6 +57,14 @@ def remove_files(root: Path, names: Iterable[str], storage: Storage = DISK) -> N
         for each in (path, *(path.with_suffix(suffix) for suffix in SIDECAR_SUFFIXES if path.suffix == FILE_SUFFIX)):
             remove(each, storage)
             remove(each.with_name(each.name + PENDING_SUFFIX), storage)
+
+
+def own_payloads(root: Path, name: str, storage: Storage = DISK) -> list[str]:
+    """The payload files that were written together with a data file."""
+    folder, _, last = name.rpartition("/")
+    stem = last.removesuffix(FILE_SUFFIX) + "."
+    found = (each.removesuffix(PENDING_SUFFIX) for each in storage.list(str(root / folder)) if each.startswith(stem))
+    return [f"{folder}/{each}" for each in found if each.endswith(PAYLOAD_SUFFIX)]
 
 
 def remove(path: Path, storage: Storage = DISK) -> None:

@@ -23,9 +23,11 @@ from tsdb.catalog.table import Table
 from tsdb.suggestion import hint
 from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.errors import Corruption, Error, InvalidInput, NotFound, UnsupportedFormat
+from tsdb_format.payload_table import NOT_OWNED, Payload
 
-#: Version of the document's layout; newer ones are refused. 1 knew neither log nor tombstones: all its commits are in files.
-FORMAT = 2
+#: Version of the document's layout; newer ones are refused. 1 knew neither log nor tombstones: all its commits are in files. 2 knew
+#: no payload files: all blobs are in pages.
+FORMAT = 3
 CURRENT_NAME = "CURRENT"
 FOLDER = "manifest"
 _NAME = re.compile(r"manifest/(\d{10})\.json")
@@ -35,7 +37,8 @@ _NAME = re.compile(r"manifest/(\d{10})\.json")
 class FileEntry:
     """One data file: its name, and what is known of it without opening it. Times are in the time column's unit.
 
-    Deletes with a sequence number up to ``applied`` are carried out in it: what they hit is not there any more.
+    Deletes with a sequence number up to ``applied`` are carried out in it: what they hit is not there any more. ``payloads`` hold
+    blobs of its rows, and may hold others'; ``bytes`` counts the file and its resource only.
     """
 
     name: str
@@ -47,6 +50,25 @@ class FileEntry:
     min_sequence: int
     max_sequence: int
     applied: int = 0
+    payloads: tuple[Payload, ...] = ()
+
+    @property
+    def payload_names(self) -> list[str]:
+        """The payload files that are the database's own."""
+        folder = self.name.rpartition("/")[0]
+        return [f"{folder}/{each.name}" for each in self.payloads if each.bytes != NOT_OWNED]
+
+    def to_json(self) -> list[Any]:
+        """The entry as plain JSON values."""
+        values = [getattr(self, name) for name in FileEntry.__slots__[:-1]]
+        return [*values, [[each.name, each.bytes, each.live_bytes] for each in self.payloads]] if self.payloads else values
+
+    @classmethod
+    def from_json(cls, values: list[Any]) -> FileEntry:
+        """The inverse of ``to_json``."""
+        known = len(cls.__slots__) - 1
+        payloads = tuple(Payload(*each) for each in (values[known] if len(values) > known else ()))
+        return replace(cls(*values[:known]), payloads=payloads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +109,17 @@ class TableEntry:
     def names(self) -> list[str]:
         """Every file of the table."""
         single = [name for name in (self.device_file, self.tombstones) if name is not None]
-        return single + [file.name for file in self.files]
+        return [*single, *(file.name for file in self.files), *self.payloads]
+
+    @property
+    def payloads(self) -> dict[str, tuple[int, int]]:
+        """The payload files of the table's own: bytes, and how many of them are blobs of a row."""
+        found: dict[str, tuple[int, int]] = {}
+        for file in self.files:
+            own = (each for each in file.payloads if each.bytes != NOT_OWNED)
+            for name, each in zip(file.payload_names, own, strict=True):
+                found[name] = each.bytes, each.live_bytes + found.get(name, (0, 0))[1]
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The entry as plain JSON values."""
@@ -96,7 +128,7 @@ class TableEntry:
             "device_file": self.device_file,
             "tombstones": self.tombstones,
             "expired": self.expired,
-            "files": [[getattr(file, name) for name in FileEntry.__slots__] for file in self.files],
+            "files": [file.to_json() for file in self.files],
             "sources": [[getattr(source, name) for name in SourceEntry.__slots__] for source in self.sources.values()],
         }
 
@@ -104,7 +136,7 @@ class TableEntry:
     def from_json(cls, document: dict[str, Any]) -> TableEntry:
         """The inverse of ``to_json``."""
         sources = [SourceEntry(*values) for values in document["sources"]]
-        files = tuple(FileEntry(*values) for values in document["files"])
+        files = tuple(FileEntry.from_json(values) for values in document["files"])
         table, by_path = Table.from_json(document["table"]), {source.path: source for source in sources}
         return cls(table, files, document["device_file"], by_path, document.get("tombstones"), document.get("expired"))
 

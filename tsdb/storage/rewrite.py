@@ -164,7 +164,7 @@ class _Part:
             return null_vector(column.type, int((stops - starts).sum()))
         first = np.append(True, starts[1:] != stops[:-1])  # a file taken whole is one range, not one for each device
         with self.source.reading():
-            return self.source.file.read(name, starts[first], stops[np.append(first[1:], True)])
+            return self.source.file.read_cells(name, starts[first], stops[np.append(first[1:], True)])
 
     def alive(self, tombstones: Tombstones, times: IntArray) -> BoolArray | None:
         """Which rows no delete took, given their times; None for all."""

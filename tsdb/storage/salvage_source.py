@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.device import Int32Array
 from tsdb.storage.batch import RowBatch
-from tsdb.storage.damage import Damage, damaged_pages, readable_rows
+from tsdb.storage.damage import Damage, damaged_blobs, damaged_pages, readable_rows
 from tsdb.storage.finding import Problem
 from tsdb.storage.tombstone import Tombstones
+from tsdb_format.blob import with_paths
 from tsdb_format.reader import TsFile
 from tsdb_format.schema import SEQUENCE_NAME, Column
-from tsdb_format.types import Role
+from tsdb_format.types import Kind, Role
 from tsdb_format.vector import BoolArray, IntArray, Vector, concat, null_vector
 
 
@@ -98,20 +99,33 @@ class FileSource:
         good = self._good[name]
         kind = self._file.columns[name].type
         if good is None or good[rows].all():
-            return self._file.read(name, *_ranges(rows)) if len(rows) else null_vector(kind, 0)
+            return self._cells(name, rows) if len(rows) else null_vector(kind, 0)
         there = good[rows]
         if not there.any():
             return null_vector(kind, len(rows))
-        found = self._file.read(name, *_ranges(rows[there]))
+        found = self._cells(name, rows[there])
         place = np.full(len(rows), len(found))
         place[there] = np.arange(len(found))
         return concat([found, null_vector(kind, 1)]).take(place)
 
+    def _cells(self, name: str, rows: IntArray) -> Vector:
+        """Values; blobs outside of pages stay there, and are named for whoever is in another folder."""
+        return with_paths(self._file.read_cells(name, *_ranges(rows)), self._file.payload_files.folder)
+
     def _find_damage(self, name: str, then: str) -> Iterator[Problem]:
         damages: list[Damage] = damaged_pages(self._file, name)
         self._good[name] = readable_rows(self._file.row_count, damages)
+        if self._file.columns[name].type.kind is Kind.BLOB:
+            yield from self._find_damaged_blobs(name, then)
         for damage in damages:
             yield self._problem(f"{damage}; {damage.stop_row - damage.start_row:,} {then}", damage.offset)
+
+    def _find_damaged_blobs(self, name: str, then: str) -> Iterator[Problem]:
+        for rows, error in damaged_blobs(self._file, name):
+            good = self._good[name]
+            good = self._good[name] = np.ones(self._file.row_count, np.bool_) if good is None else good
+            good[rows] = False
+            yield self._problem(f"column {name!r}: {error}; {len(rows):,} {then}", None)
 
     def _problem(self, text: str, offset: int | None) -> Problem:
         return Problem(self._table, self._file.path, text, offset)

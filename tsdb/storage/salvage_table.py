@@ -23,6 +23,7 @@ from tsdb.storage.salvage_catalog import Remains
 from tsdb.storage.salvage_source import BatchSource, FileSource, Source
 from tsdb.storage.table_check import overlapping
 from tsdb.storage.tombstone import EVERY_DEVICE, Tombstones, read_tombstones
+from tsdb_format.blob import PAYLOAD_SUFFIX
 from tsdb_format.disk import Storage
 from tsdb_format.errors import Corruption, Error, UnsupportedFormat
 from tsdb_format.inspect import value_text
@@ -263,7 +264,8 @@ class TableSalvage:
             for rows in arrange(batch, numbers, self._devices.rank, self._devices.by_rank, self._table.options):
                 name = self._name(FILE_SUFFIX)
                 yield write_rows(
-                    self._target, name, self._table, self._devices, rows, 1, applied=applied, storage=self._storage
+                    self._target, name, self._table, self._devices, rows, 1,
+                    applied=applied, moved=self._payload_paths(), storage=self._storage,
                 )  # fmt: skip
         for source in group:
             source.release()
@@ -295,6 +297,11 @@ class TableSalvage:
         kept = slice(None) if order is None else order
         columns[SEQUENCE_NAME] = (Vector(SEQUENCE_COLUMN.type, sequences[kept]),)
         return RowBatch(self._table.schema, len(numbers[kept]), dict(columns)), numbers[kept]
+
+    def _payload_paths(self) -> frozenset[str]:
+        """The payload files that there are; what is in them is copied."""
+        folder = str(self._root / self._table.folder)
+        return frozenset(f"{folder}/{name}" for name in self._storage.list(folder) if name.endswith(PAYLOAD_SUFFIX))
 
     def _name(self, suffix: str) -> str:
         return f"{self._table.folder}/{next(self._names):010}{suffix}"

@@ -19,6 +19,8 @@ from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.tombstone import Tombstones
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Corruption
+from tsdb_format.payload import PayloadFiles
+from tsdb_format.payload_table import Payload
 
 
 class OpenFile:
@@ -36,6 +38,7 @@ class OpenFile:
         self.row_count = entry.rows
         self.device_count = entry.devices
         self.bytes = entry.bytes
+        self.payloads: tuple[Payload, ...] = entry.payloads
         self.min_time = entry.min_time
         self.max_time = entry.max_time
         self.min_sequence = entry.min_sequence
@@ -119,6 +122,8 @@ class TableSnapshot:
     now_ns: Callable[[], int]
     pin: Pin | None = None
     tombstones: Tombstones = field(default_factory=Tombstones.none)
+    #: Where rows in memory have blobs that are not in memory; None for tables of no database.
+    payloads: PayloadFiles | None = None
 
 
 @dataclass(frozen=True, eq=False)

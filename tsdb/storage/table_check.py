@@ -12,7 +12,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import MAGIC as DEVICE_MAGIC
 from tsdb.catalog.device_file import read_device_file
 from tsdb.catalog.tag_order import tag_ranks
-from tsdb.storage.damage import damaged_pages
+from tsdb.storage.damage import damaged_blobs, damaged_pages
 from tsdb.storage.finding import Problem, problem_of
 from tsdb.storage.manifest import FileEntry, Manifest, TableEntry
 from tsdb.storage.tombstone import MAGIC as TOMBSTONE_MAGIC
@@ -26,6 +26,8 @@ from tsdb_format.resource import MAGIC as RESOURCE_MAGIC
 from tsdb_format.resource import device_orders, resource_path
 from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.section import Container, checksum
+from tsdb_format.types import Kind
+from tsdb_format.vector import IntArray
 
 
 class TableCheck:
@@ -103,6 +105,8 @@ class TableCheck:
             return
         found = list(check_data(self._name, file))
         yield from found
+        if entry.payloads != file.payloads:
+            yield Problem(self._name, path, "the manifest expects other payload files than it names")
         for text in self._disagreements(entry, file):
             yield Problem(self._name, path, text)
         if not found:
@@ -184,11 +188,21 @@ def check_data(table: str, file: TsFile) -> Iterator[Problem]:
             for damage in damaged_pages(file, column.name):
                 whole = False
                 yield Problem(table, file.path, str(damage), damage.offset)
+        if column.type.kind is Kind.BLOB:
+            for rows, error in damaged_blobs(file, column.name):
+                found = problem_of(table, file.path, error)
+                yield Problem(table, found.path, f"{found.message}: {blob_text(column.name, rows)}", found.offset)
     if whole:
         try:
             yield from (Problem(table, file.path, text) for text in _check_rows(file))
         except Error as error:
             yield problem_of(table, file.path, error)
+
+
+def blob_text(name: str, rows: IntArray) -> str:
+    """Which blobs these are."""
+    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    return f"the blob of column {name!r} in row {int(rows.min()):,}{more}"
 
 
 def _check_rows(file: TsFile) -> Iterator[str]:

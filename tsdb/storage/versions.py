@@ -23,6 +23,7 @@ from tsdb.storage.snapshot import LazyTables, OpenFile, Pin, Snapshot, TableSnap
 from tsdb.storage.tombstone import Tombstones, read_tombstones
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Corruption, Error, NotFound
+from tsdb_format.payload import PayloadFiles
 
 #: Folder of the log in a database directory.
 LOG_FOLDER = "log"
@@ -102,7 +103,8 @@ class Versions:
             devices, tombstones = view.devices, view.tombstones
             memtable = self._memory.get(entry.table.id)
             runs = view.runs if memtable is None else memtable.merged(view, entry.table, self.visible)
-        made = TableSnapshot(entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones)
+        payloads = PayloadFiles(str(self.root / entry.table.folder), self.storage)
+        made = TableSnapshot(entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones, payloads)
         if pin is self._pin:
             self._made[name] = entry, view, made
         return made

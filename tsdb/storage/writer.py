@@ -28,7 +28,7 @@ from tsdb.storage.compaction import needed
 from tsdb.storage.counters import Counters
 from tsdb.storage.direct import write_direct
 from tsdb.storage.existing import count_existing
-from tsdb.storage.files import highest_number, remove, remove_files
+from tsdb.storage.files import FILE_SUFFIX, highest_number, own_payloads, remove, remove_files
 from tsdb.storage.flush import flush
 from tsdb.storage.handover import Handover
 from tsdb.storage.log import Log
@@ -351,7 +351,7 @@ class Writer:
             if isinstance(error, OSError):
                 raise Error(f"the commit to {self.root} failed: {error}") from error
             raise
-        self._reclaimer.retire(before.version, [before.name, *handover.obsolete])
+        self._reclaimer.retire(before.version, [before.name, *handover.obsolete, *_let_go(before, changed)])
         with suppress(OSError):
             if changed.sequence > before.sequence:
                 self.log.drop(changed.sequence)
@@ -366,13 +366,26 @@ class Writer:
         """Take away files whose commit did not come about. What the disk says decides: an error may come after the fact."""
         with suppress(Error):
             named = manifests.load(self.root, self.storage).names
-            remove_files(self.root, [name for name in names if name not in named], self.storage)
+            gone = [name for name in names if name not in named]
+            gone += [each for name in gone if name.endswith(FILE_SUFFIX) for each in own_payloads(self.root, name, self.storage)]
+            remove_files(self.root, gone, self.storage)
 
     def _check_writable(self) -> None:
         self._check_held()
         failure = self.failure or self.log.failure
         if failure is not None:
             raise Error(f"{self.root} takes no more writes until it is opened again: {failure}")
+
+
+def _let_go(before: Manifest, after: Manifest) -> set[str]:
+    """The payload files that no data file of the later version has blobs in."""
+    found: set[str] = set()
+    for name, entry in before.tables.items():
+        now = after.tables.get(name)
+        if now is None or now.files is not entry.files:
+            found |= entry.payloads.keys()
+    kept = (entry.payloads.keys() for name, entry in after.tables.items() if entry is not before.tables.get(name))
+    return found.difference(*kept) if found else found
 
 
 def _length(given: Vector | Pieces) -> int:
