@@ -24,12 +24,14 @@ def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
     """Frames in an order of their own, of which every 400th is selected."""
     opened = without_background(tsdb.open(tmp_path_factory.mktemp("frames") / "db", threads=2))
     opened.sql(
-        "CREATE TABLE frames (time TIMESTAMP TIME, frame_id INT64, camera STRING TAG, image BLOB, embedding VECTOR(16), n INT32)"
+        "CREATE TABLE frames (time TIMESTAMP TIME, frame_id INT64, camera STRING TAG, image BLOB, embedding VECTOR(16), n INT32, "
+        "label STRING)"
     )
     opened.sql("CREATE TABLE selected (time TIMESTAMP TIME, frame_id INT64, note STRING)")
     opened.sql(
         f"""INSERT INTO frames SELECT TIMESTAMP '2024-01-01' + i * INTERVAL 1 SECOND, (i * 7919) % {FRAMES}, 'camera ' || i % 3,
-        repeat('p' || i, 16)::BLOB, list_transform(range(16), lambda x: (x * i)::FLOAT)::FLOAT[16], i FROM range({FRAMES}) t(i)"""
+        repeat('p' || i, 16)::BLOB, list_transform(range(16), lambda x: (x * i)::FLOAT)::FLOAT[16], i, 'label ' || i
+        FROM range({FRAMES}) t(i)"""
     )
     step = FRAMES // SELECTED
     opened.sql(
@@ -69,7 +71,7 @@ def test_the_seed_query_takes_the_selected_rows_alone(db: tsdb.Database) -> None
 
 
 def test_a_scan_reads_other_columns_of_rows_with_a_partner_alone(db: tsdb.Database) -> None:
-    sql = "SELECT s.note, f.n FROM selected s JOIN frames f ON f.frame_id = s.frame_id"
+    sql = "SELECT s.note, f.label FROM selected s JOIN frames f ON f.frame_id = s.frame_id"
     late, _ = both(db, sql)
     assert late["rows_returned"] <= 2 * SELECTED
     unfiltered = db.sql(sql, settings={"enable_join_key_filter": False})
@@ -122,15 +124,31 @@ def test_chains_and_both_sides(db: tsdb.Database) -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT s.note, f.n FROM selected s JOIN frames f ON f.frame_id = s.frame_id", "no late column is wide"),
-        ("SELECT f.frame_id FROM selected s JOIN frames f ON f.frame_id = s.frame_id", "no column is late"),
-        ("SELECT a.note, b.note FROM selected a JOIN selected b ON a.frame_id = b.frame_id", "declined"),
-        (SEED, "deferred: image, embedding (streamed)"),
+        ("SELECT s.note, f.n FROM selected s JOIN frames f ON f.frame_id = s.frame_id", "neither has a BLOB or VECTOR"),
+        ("SELECT note FROM selected s SEMI JOIN frames f ON f.frame_id = s.frame_id", "neither has a BLOB or VECTOR"),
+        (SEED, "left side (selected) of frame_id = frame_id: declined: the other side has a BLOB"),
+        (SEED, "right side (frames) of frame_id = frame_id: deferred: image, embedding (streamed)"),
+        (SEED.replace("f.image, ", ""), "deferred: embedding (streamed)"),
+        ("SELECT f.image, s.note FROM frames f JOIN selected s ON f.n = s.frame_id WHERE f.n = 3", "deferred: image"),
+        ("SELECT f.n FROM few w JOIN frames f ON f.frame_id = w.frame_id", "no late column is wide"),
+        ("SELECT f.n FROM few w JOIN frames f ON f.frame_id = w.frame_id", "declined: it is no scan of a table but a DuckQuery"),
+        ("SELECT w.frame_id FROM more w LEFT JOIN frames f ON f.frame_id = w.frame_id", "no column is late"),
+        ("SELECT f.note FROM more w JOIN selected f ON f.frame_id = w.frame_id", "its late columns take little memory"),
+        ("SELECT f.n, f.image FROM more w JOIN frames f ON f.frame_id = w.frame_id", "deferred: n, image (held in memory)"),
+        (f"{SEED} ORDER BY f.image IS NULL LIMIT 1", None),
     ],
 )
-def test_explain_says_what_was_decided_and_why(db: tsdb.Database, sql: str, reason: str) -> None:
-    assert any(reason in line for line in explained(db, f"(VERBOSE) {sql}"))
+def test_explain_says_what_was_decided_and_why(db: tsdb.Database, sql: str, reason: str | None) -> None:
+    few = pd.DataFrame({"frame_id": [1, 2, 3]})
+    more = pd.DataFrame({"frame_id": range(2_000_000)})
+    lines = explained(db, f"(VERBOSE) {sql}")
+    said = [line for line in lines if line.startswith("-- join_late_materialization: ")]
+    if reason is None:
+        assert not said
+        return
+    assert any(reason in line for line in said), lines
     assert any("is off" in line for line in explained(db, f"(VERBOSE) {sql}", **OFF))
+    assert len(few) < len(more)
 
 
 def test_versions_deletes_and_memory(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.sort import filtered_rows, sorted_rows
+from tsdb.exec.source import table_column
 from tsdb.exec.stats import ScanStats
 from tsdb.exec.take import RowIds, Taking
 from tsdb.exec.topk import topk
@@ -36,9 +37,11 @@ from tsdb.plan.node import (
 )  # fmt: skip
 from tsdb.plan.origin import scanned_column
 from tsdb.plan.schema import output_schema
+from tsdb.plan.size import rows_about
 from tsdb.quoting import quoted_name
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
+from tsdb_format.types import Role
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 _NATIVE_SORT_ROWS = 262_144
 
 
+#: Rows of a join's streamed side for each key, from which a digest of many keys pays.
+_DIGEST_RATIO = 4
 #: Rows that a scan under a LIMIT reads at a time at least.
 _BATCH_ROWS_MIN = 1_024
 
@@ -117,7 +122,7 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
     unlearned = Selection(selection.table, scan.predicate, ScanStats(scan.table)) if domains else None
     selection.stats.finish = UnitCount(selection, unlearned).finish
-    has_partner = KeyFilter(domains) if context.settings.enable_join_late_materialization else KeyFilter(())
+    has_partner = KeyFilter(domains if _reads_wide(scan, selection, context) else ())
 
     def read(rows: RowSet) -> tuple[Batch, RowSet]:
         selection.stats.add_rows(rows.stored_rows)
@@ -131,6 +136,14 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
         yield batch
 
 
+def _reads_wide(scan: TableScan, selection: Selection, context: ExecContext) -> bool:
+    """Whether it pays to find the rows without a partner before the other columns are read."""
+    if not context.settings.enable_join_late_materialization:
+        return False
+    columns = [table_column(selection.table, name) for name in scan.columns]
+    return any(column.role is Role.FIELD and (column.type.is_pooled or column.type.width) for column in columns)
+
+
 def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
     """The side to be held first, then the other, of which rows without a partner need not be read."""
     build, probe = (node.left, node.right) if node.build == "left" else (node.right, node.left)
@@ -138,7 +151,8 @@ def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
     if join.ignores_partnerless and context.settings.enable_join_key_filter:
         for name, values in join.key_values():
             found = scanned_column(probe, name)
-            if found is not None:
+            few = len(values) <= context.settings.join_key_filter_max_keys
+            if found is not None and (few or rows_about(probe, context.snapshot) > _DIGEST_RATIO * len(values)):
                 scan, column = found
                 domain = KeyDomain(column, values, context.settings.join_key_filter_max_keys)
                 context.domains[id(scan)] = (*context.domains.get(id(scan), ()), domain)

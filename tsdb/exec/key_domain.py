@@ -12,62 +12,61 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.catalog.interner import Interner
-from tsdb.exec.join_key import string_codes
+from tsdb.exec.join_key import KeyNumbers
 from tsdb.exec.order import ascending
 from tsdb.exec.prune import CANNOT_MATCH, MAY_MATCH, Verdicts
 from tsdb.exec.rows import RowSet
 from tsdb_format.pool import take_strings
-from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
+from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, PREFIX_BYTES, Statistics
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
 #: Keys up to which there is a digest, and its bits per key.
 DIGEST_KEYS_MAX = 4_194_304
 _DIGEST_BITS = 16
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-#: Bytes of a string that page statistics know.
-_PREFIX_BYTES = 16
 
 
 class KeyDomain:
-    """The values of one join key on the held side, asked about ``column`` of the other. ``vector`` has one or more of them."""
+    """The values of one join key on the held side, asked about ``column`` of the other.
+
+    ``vector`` has one or more of them, NULL not among them, and may repeat some.
+    """
 
     def __init__(self, column: str, vector: Vector, keys_max: int) -> None:
         self.column = column
         self._keys: IntArray | None = None
+        self._numbers: KeyNumbers | None = None
         self._digest: _Digest | None = None
-        self._strings: Interner | None = None
         self._prefixes: NDArray[np.bytes_] | None = None
         self.low = self.high = 0
         if vector.pool is None:
-            keys = np.unique(ascending(vector.values))
-            self.low, self.high = int(keys[0]), int(keys[-1])
+            keys = ascending(vector.values)
+            self.low, self.high = int(keys.min()), int(keys.max())
             if len(keys) <= keys_max:
-                self._keys = keys
+                self._keys = np.sort(keys)
+                self._number(vector)
             elif len(keys) <= DIGEST_KEYS_MAX:
                 self._digest = _Digest(keys)
-        else:
-            used = np.unique(vector.values)
-            if len(used) <= keys_max:
-                pool = take_strings(vector.pool, used)
-                self._strings = Interner()
-                self._strings.pool_codes(pool)
-                self._prefixes = np.sort(np.array([text[:_PREFIX_BYTES] for text in pool.tolist()], f"S{_PREFIX_BYTES}"))
+        elif len(vector) <= keys_max:
+            self._number(vector)
+            texts = take_strings(vector.pool, vector.values).tolist()
+            self._prefixes = np.sort(np.array([text[:PREFIX_BYTES] for text in texts], f"S{PREFIX_BYTES}"))
+
+    def _number(self, vector: Vector) -> None:
+        self._numbers = KeyNumbers(1)
+        self._numbers.numbers([vector], add=True)
 
     def contains(self, vector: Vector) -> BoolArray:
         """Rows of the other side's column that may have a partner."""
-        if vector.pool is not None:
-            if self._strings is None:
-                return vector.valid().copy()
-            return string_codes(self._strings, vector, add=False) >= 0
-        keys = ascending(vector.values)
-        found: BoolArray = (keys >= self.low) & (keys <= self.high)
-        if self._keys is not None:
-            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            found = self._keys[at] == keys
-        elif self._digest is not None:
-            found[found] = self._digest.contains(keys[found])
-        return found if vector.validity is None else found & vector.validity
+        if self._numbers is not None:
+            return self._numbers.numbers([vector], add=False) >= 0
+        found = vector.valid().copy()
+        if vector.pool is None:
+            keys = ascending(vector.values)
+            found &= (keys >= self.low) & (keys <= self.high)
+            if self._digest is not None:
+                found[found] = self._digest.contains(keys[found])
+        return found
 
     def verdicts(self, found: Statistics | None, count: int) -> Verdicts:
         """Which of ``count`` units cannot hold a row with a partner, by the bounds of their values."""
@@ -123,7 +122,7 @@ def _meets(keys: NDArray[np.generic], low: NDArray[np.generic], high: NDArray[np
 
 def _texts(prefixes: NDArray[np.uint8]) -> NDArray[np.bytes_]:
     """Prefixes as byte strings, which compare as if they were padded with zeros."""
-    made: NDArray[np.bytes_] = np.ascontiguousarray(prefixes).view(f"S{_PREFIX_BYTES}").reshape(-1)
+    made: NDArray[np.bytes_] = np.ascontiguousarray(prefixes).view(f"S{PREFIX_BYTES}").reshape(-1)
     return made
 
 
@@ -138,15 +137,15 @@ class _Digest:
             held[places] = True
         self._bits = np.packbits(held, bitorder="little")
 
-    def _places(self, keys: IntArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def _places(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         mixed = keys.view(np.uint64) * _MIX
         mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        return (mixed >> np.uint64(32)) & self._mask, mixed & self._mask
+        return ((mixed >> np.uint64(32)) & self._mask).view(np.int64), (mixed & self._mask).view(np.int64)
 
     def contains(self, keys: IntArray) -> BoolArray:
         """Keys that may be among them."""
         found = np.ones(len(keys), np.bool_)
         for places in self._places(keys):
-            found &= (self._bits[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)) & np.uint8(1) != 0
+            found &= (self._bits[places >> 3] >> (places & 7).astype(np.uint8)) & np.uint8(1) != 0
         return found

@@ -128,7 +128,8 @@ class Selection:
         mask, devices = self._decided_devices(), self.table.devices
         for domain in self._tag_domains:
             found = domain.contains(devices.values(domain.column))
-            mask = mask & found if len(mask) else found
+            if not found.all():
+                mask = mask & found if len(mask) else found
         return mask
 
     def _decided_devices(self) -> BoolArray:

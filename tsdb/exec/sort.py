@@ -19,16 +19,37 @@ from tsdb.plan.predicate import Predicate
 from tsdb_format.types import Kind
 from tsdb_format.vector import IntArray, Vector
 
+#: Rows that are held at least before those beyond a limit are let go.
+_HELD_ROWS = 262_144
+
 
 def sorted_rows(batches: Iterable[Batch], keys: Sequence[SortKey], limit: int | None = None, offset: int = 0) -> Iterator[Batch]:
-    """The rows in order of ``keys``: all, or ``limit`` after ``offset``."""
-    held = list(batches)
-    if not held or limit == 0:
+    """The rows in order of ``keys``: all, or ``limit`` after ``offset``, of which no more than a few times as many are held."""
+    if limit == 0:
         return
-    batch = concat_batches(held)
+    held: list[Batch] = []
+    count = 0
+    stop = None if limit is None else offset + limit
+    for batch in batches:
+        held.append(batch)
+        count += batch.row_count
+        if stop is not None and count > max(4 * stop, _HELD_ROWS):
+            best = _first(concat_batches(held), keys, 0, stop)
+            held, count = [best], best.row_count
+    if held:
+        yield _first(concat_batches(held), keys, offset, stop)
+
+
+def _first(batch: Batch, keys: Sequence[SortKey], start: int, stop: int | None) -> Batch:
+    """Rows [start, stop) in the order of ``keys``."""
     parts = [part for key in keys for part in _key_arrays(batch.vectors[key.column], key)]
-    order = np.lexsort(parts[::-1]) if parts else np.arange(batch.row_count)
-    yield batch.take(order[offset : None if limit is None else offset + limit])
+    if stop is not None and parts and stop * 4 < batch.row_count:  # most rows are beyond the last one by the first key alone
+        last = np.partition(parts[0], stop - 1)[stop - 1]
+        rows = np.flatnonzero(parts[0] <= last)
+        order = rows[np.lexsort([part[rows] for part in parts[::-1]])]
+    else:
+        order = np.lexsort(parts[::-1]) if parts else np.arange(batch.row_count)
+    return batch.take(order[start:stop])
 
 
 def filtered_rows(batches: Iterable[Batch], predicate: Predicate) -> Iterator[Batch]:

@@ -1,10 +1,10 @@
 """Joins run on keys and row ids, and columns that only the result shows are taken for the rows that are left.
 
 A column is *late* where nothing between its scan and the result looks at it. Of a side that is held in memory every late column is
-deferred, since it would be held for the length of the join; of a side that is streamed those wide enough that reading them later
-pays. Where both sides of a join are scans, the one with a BLOB is narrowed, or with a VECTOR where neither has a BLOB; both where
-both have one; and neither where none has. The deferred columns come from a ``Take`` above the joins and above what filters, sorts
-and limits their rows.
+deferred, since it would be held for the length of the join, unless all are narrow and add up to little; of a side that is streamed
+those wide enough that reading them later pays. Where both sides of a join are scans, the one with a BLOB is narrowed, or with a
+VECTOR where neither has a BLOB; both where both have one; and neither where none has. The deferred columns come from a ``Take``
+above the joins and above what filters, sorts and limits their rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tsdb.plan.node import Comparison, DuckQuery, Filter, HashJoin, Limit, Plan, Project, Side, Sort, TableScan, Take, TopK
 from tsdb.plan.predicate import columns_of
+from tsdb.plan.size import rows_about
 from tsdb.settings import Settings
 from tsdb.storage.width import value_bytes
 from tsdb_format.schema import SEQUENCE_NAME
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 KEY = "__join_late_materialization_key"
 #: Bytes of a value from which a streamed side defers it (see docs/joins.md for how this was measured).
 WIDE_BYTES = 64.0
+#: Bytes that narrow late columns of a side in memory may take: only what adds up to more is worth a second look at the table.
+HELD_BYTES = 16 * 2**20
 
 
 def join_late_materialization(plan: Plan, settings: Settings, snapshot: Snapshot) -> Plan:
@@ -95,45 +98,50 @@ class _Rule:
             below = {column: names[name] for name, of, column in join.outputs if of == side and name in names}
             looked_at = _looked_at(join, side)
             below = {column: name for column, name in below.items() if column not in looked_at}
+            late = {column: name for column, name in below.items() if name not in needed}
             if isinstance(child, HashJoin):
                 yield from self._leaves(child, (*path, side), below, needed, held=here)
             elif isinstance(child, TableScan):
-                late = {column: name for column, name in below.items() if name not in needed and self._is_late(child, column, here)}
-                if late:
-                    found[side] = _Leaf((*path, side), child, late, here)
-                else:
-                    self._say(child, side, join, "declined: no column is late" if here else "declined: no late column is wide")
+                found[side] = _Leaf((*path, side), child, late, here)
             else:
                 self.decisions.append(f"{side} side: declined: it is no scan of a table but a {type(child).__name__}")
-        yield from self._chosen(join, found)
+        for side, leaf in self._chosen(join, found).items():
+            late = {column: name for column, name in leaf.late.items() if leaf.held or self._is_wide(leaf.scan, column)}
+            if late:
+                reason = self._declined(replace(leaf, late=late))
+            else:
+                reason = "no column is late" if leaf.held else "no late column is wide"
+            if reason:
+                self._say(leaf.scan, side, join, f"declined: {reason}")
+                continue
+            self._say(leaf.scan, side, join, f"deferred: {', '.join(late)} ({'held in memory' if leaf.held else 'streamed'})")
+            yield replace(leaf, late=late)
 
-    def _chosen(self, join: HashJoin, found: dict[Side, _Leaf]) -> Iterator[_Leaf]:
+    def _chosen(self, join: HashJoin, found: dict[Side, _Leaf]) -> dict[Side, _Leaf]:
         """Of two scans the one whose values are large by their type, both where both have such; a single one as it is."""
-        chosen = dict(found)
-        if len(found) == 2:
-            for kind in (Kind.BLOB, Kind.VECTOR):
-                large = {side: leaf for side, leaf in found.items() if self._has(leaf, kind)}
-                if large:
-                    chosen = large
-                    break
-            else:
-                chosen = {}
+        if len(found) < 2:
+            return found
+        for kind in (Kind.BLOB, Kind.VECTOR):
+            chosen = {side: leaf for side, leaf in found.items() if self._has(leaf, kind)}
+            if chosen:
+                for side in found.keys() - chosen.keys():
+                    self._say(found[side].scan, side, join, f"declined: the other side has a {kind.name}")
+                return chosen
         for side, leaf in found.items():
-            if side in chosen:
-                role = "held in memory" if leaf.held else "streamed"
-                self._say(leaf.scan, side, join, f"deferred: {', '.join(leaf.late)} ({role})")
-                yield leaf
-            elif chosen:
-                self._say(leaf.scan, side, join, "declined: the other side has the larger type")
-            else:
-                self._say(leaf.scan, side, join, "declined: both sides qualify, and neither has a BLOB or VECTOR")
+            self._say(leaf.scan, side, join, "declined: both sides qualify, and neither has a BLOB or VECTOR that is late")
+        return {}
+
+    def _declined(self, leaf: _Leaf) -> str:
+        """Why the late columns of a leaf are read at once all the same; empty where they are deferred."""
+        if not leaf.held or self._has(leaf, Kind.BLOB) or self._has(leaf, Kind.VECTOR):
+            return ""
+        table = self.snapshot.tables[leaf.scan.table]
+        held_bytes = rows_about(leaf.scan, self.snapshot) * sum(value_bytes(table, column) for column in leaf.late)
+        return "" if held_bytes > HELD_BYTES else "its late columns take little memory"
 
     def _has(self, leaf: _Leaf, kind: Kind) -> bool:
         schema = self.snapshot.tables[leaf.scan.table].table.schema
         return any(column != SEQUENCE_NAME and schema.column(column).type.kind is kind for column in leaf.late)
-
-    def _is_late(self, scan: TableScan, column: str, held: bool) -> bool:
-        return held or self._is_wide(scan, column)
 
     def _is_wide(self, scan: TableScan, column: str) -> bool:
         table = self.snapshot.tables[scan.table]
