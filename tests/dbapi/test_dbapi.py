@@ -170,6 +170,24 @@ def test_connections_of_a_process_share_a_database(tmp_path: Path) -> None:
         assert not opened.closed
 
 
+def test_a_connection_to_what_was_closed_closes_nothing_else(tmp_path: Path) -> None:
+    stale = tsdb.connect(tmp_path / "db")
+    stale.database.close()
+    with tsdb.connect(tmp_path / "db") as connection:
+        stale.close()
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        with tsdb.connect(tmp_path / "db") as other:
+            assert other.database is connection.database
+    with tsdb.open(tmp_path / "db") as opened:
+        assert not opened.closed
+
+
+def test_colons_behind_values_are_no_parameters(connection: dbapi.Connection) -> None:
+    values = {"n": 2, "a": 1}
+    text = "SELECT ['x', 'y', 'z'][1:n], {'k':n}, m[n:a], :n::INT + 1, (:a) FROM (SELECT 2 AS n, 1 AS a, [5, 6] AS m)"
+    assert connection.execute(text, values).fetchone() == (["x", "y"], {"k": 2}, [], 3, 1)
+
+
 def test_threads_share_a_connection(connection: dbapi.Connection) -> None:
     _insert(connection, 100)
     seen: list[object] = []

@@ -59,6 +59,10 @@ def test_reflection(engine: sa.Engine, cpu: sa.Table) -> None:
     kinds = [sa.DateTime, sa.String, sa.Double, sa.BigInteger, sa.Boolean, sa.LargeBinary, sa.String]
     for column, kind in zip(reflected.columns, kinds, strict=True):
         assert isinstance(column.type, kind)
+    reflected.to_metadata(sa.MetaData(), name="copy").create(engine)
+    with engine.connect() as connection:
+        made = [connection.exec_driver_sql(f"DESCRIBE {name}").fetchall() for name in ("cpu", "copy")]
+    assert made[0] == made[1]
     with pytest.raises(sa.exc.NoSuchTableError):
         sa.Table("other", sa.MetaData(), autoload_with=engine)
     with engine.connect() as connection:

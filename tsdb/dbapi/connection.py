@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class _Shared:
-    """One open database, and how many connections use it."""
+    """One open database, under which key it is known, and how many connections use it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, key: tuple[str, str]) -> None:
         self.database = database
+        self.key = key
         self.users = 0
 
 
@@ -46,10 +47,10 @@ class Connection:
     ProgrammingError = error.ProgrammingError
     NotSupportedError = error.NotSupportedError
 
-    def __init__(self, database: Database, settings: Mapping[str, object], key: tuple[str, str] | None) -> None:
+    def __init__(self, database: Database, settings: Mapping[str, object], shared: _Shared | None) -> None:
         self._database: Database | None = database
         self._settings = dict(settings)
-        self._key = key
+        self._shared = shared
 
     @property
     def database(self) -> Database:
@@ -87,8 +88,8 @@ class Connection:
     def close(self) -> None:
         """Let go of the database, which closes with its last connection. What was fetched stays."""
         database, self._database = self._database, None
-        if database is not None and self._key is not None:
-            _release(self._key)
+        if database is not None and self._shared is not None:
+            _release(self._shared)
 
     def __enter__(self) -> Connection:
         return self
@@ -111,17 +112,15 @@ def connect(database: str | Path | Database, mode: str = "rw", **settings: objec
     with error.translated(), _LOCK:
         shared = _OPEN.get(key)
         if shared is None or shared.database.closed:
-            shared = _OPEN[key] = _Shared(open_database(database, mode, **settings))
+            shared = _OPEN[key] = _Shared(open_database(database, mode, **settings), key)
         shared.users += 1
-        return Connection(shared.database, settings, key)
+        return Connection(shared.database, settings, shared)
 
 
-def _release(key: tuple[str, str]) -> None:
+def _release(shared: _Shared) -> None:
     with _LOCK:
-        shared = _OPEN.get(key)
-        if shared is None:
-            return
         shared.users -= 1
         if shared.users == 0:
-            del _OPEN[key]
+            if _OPEN.get(shared.key) is shared:  # else it was closed, and opened anew
+                del _OPEN[shared.key]
             shared.database.close()

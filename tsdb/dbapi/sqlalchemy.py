@@ -139,7 +139,7 @@ class TsdbDialect(DefaultDialect):
         return table_name.lower() in known
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:
-        """Columns, with their roles as ``info``."""
+        """Columns, with their roles as comments, and as the ``info`` from which a table is made."""
         described = _schema(connection, table_name)
         return [
             {
@@ -149,6 +149,7 @@ class TsdbDialect(DefaultDialect):
                 "default": None,
                 "autoincrement": False,
                 "comment": column.role.name,
+                "info": {"role": column.role.name},
             }
             for column in described
         ]

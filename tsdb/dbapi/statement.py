@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tsdb.sql.token import PARAMETER, WORD, read_tokens, tokenize
+from tsdb.sql.token import PARAMETER, SYMBOL, WORD, read_tokens, tokenize
 from tsdb_format.errors import InvalidInput
 
 
@@ -17,14 +17,20 @@ def first_word(text: str) -> str:
 
 
 def with_named(text: str, names: Mapping[str, object]) -> str:
-    """The text with ``:name`` written as ``$name``, for the names given; a colon that means something else stays."""
+    """The text with ``:name`` written as ``$name``, for the names given.
+
+    A colon that means something else stays, as one right behind a value does: ``list[1:n]``, ``{'n':n}``.
+    """
     try:
         tokens = tokenize(text)
     except InvalidInput:
         return text
     pieces, at = [], 0
+    behind = -1  # where a value ends
     for token, following in zip(tokens, tokens[1:], strict=False):
-        if token.is_symbol(":") and following.kind == WORD and token.end == following.start and following.text in names:
+        alone = token.is_symbol(":") and token.start != behind
+        behind = token.end if token.kind != SYMBOL or token.is_symbol(")", "]") else -1
+        if alone and following.kind == WORD and token.end == following.start and following.text in names:
             pieces += [text[at : token.start], "$"]
             at = token.end
     return "".join(pieces) + text[at:]
