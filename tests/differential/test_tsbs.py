@@ -11,7 +11,7 @@ import tsdb
 from benchmarks.tsbs_data import FIELDS, Suite, create_sql
 from benchmarks.tsbs_question import TsbsQuestion, questions
 from support.golden_case import SETTINGS
-from support.oracle import Answer, Oracle, Question
+from support.oracle import Answer, Oracle, Question, explained
 from support.quiet import without_background
 
 SUITE = Suite(hosts=12, trucks=80, hours=26, interval_s=60, seed=3)
@@ -55,6 +55,19 @@ def test_tsbs(oracle: Oracle, question: TsbsQuestion) -> None:
     expected = oracle.expected(asked)
     assert isinstance(expected, Answer)
     assert expected.rows, "the question has no answer in this suite"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=[question.name for question in QUESTIONS])
+def test_groups_and_newest_rows_are_native(oracle: Oracle, question: TsbsQuestion) -> None:
+    """Whatever DuckDB does above them; and nothing is above them in what devops asks."""
+    plan = explained(oracle.databases[8192], Question(question.text), {})
+    if question.name.startswith("high-cpu"):
+        assert plan.startswith("TableScan")
+    else:
+        newest = question.name in {"lastpoint", "last-loc", "low-fuel", "high-load"}
+        assert ("LastRow " if newest else "Aggregate ") in plan
+    if question in QUESTIONS[:15]:
+        assert "DuckQuery" not in plan
 
 
 def test_every_query_type_is_there() -> None:
