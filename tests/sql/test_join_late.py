@@ -61,6 +61,7 @@ def test_the_seed_query_takes_the_selected_rows_alone(db: tsdb.Database) -> None
     late, early = both(db, SEED)
     assert (late["take_rows"], late["take_rows_unique"]) == (SELECTED, SELECTED)
     assert 1 <= late["take_ranges"] <= SELECTED
+    assert late["take_candidates"] == FRAMES
     assert "take_rows" not in early
     lines = explained(db, SEED)
     take = next(at for at, line in enumerate(lines) if line.strip().startswith("Take"))
@@ -194,3 +195,9 @@ def test_pages_without_a_key_are_not_read(tmp_path: Path) -> None:
         assert off.stats["pages_read"] == 100
     assert len(few) == 2
     db.close()
+
+
+def test_what_memory_cannot_hold_is_duckdbs(db: tsdb.Database) -> None:
+    sql = "SELECT a.image FROM frames a JOIN frames b ON a.n = b.n"
+    assert explained(db, sql)[0].startswith("Project")
+    assert explained(db, sql, memory_limit="1 MiB")[0].startswith("DuckQuery")

@@ -35,7 +35,7 @@ from tsdb.plan.node import (
     Take,
     TopK,
 )  # fmt: skip
-from tsdb.plan.origin import scanned_column
+from tsdb.plan.scanned import scanned_column
 from tsdb.plan.schema import output_schema
 from tsdb.plan.size import rows_about
 from tsdb.quoting import quoted_name

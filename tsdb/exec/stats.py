@@ -70,16 +70,21 @@ class ScanStats:
 
 @dataclass(slots=True)
 class TakeStats(ScanStats):
-    """Counters of one ``Take``: rows given, how many different ones were read for them, and in how many ranges of neighbours."""
+    """Counters of one ``Take``: rows that its scan handed on, rows taken, how many different ones were read for them, in how many
+    ranges of neighbours, and about how many bytes the late columns of all rows handed on would have been.
+    """
 
+    take_candidates: int = 0
     take_rows: int = 0
     take_rows_unique: int = 0
     take_ranges: int = 0
+    take_bytes_naive: int = 0
 
     def as_dict(self) -> dict[str, int | str | None]:
         """Counters by their public names (API: counters)."""
-        counted = {name: getattr(self, name) for name in ("take_rows", "take_rows_unique", "take_ranges")}
-        return {**ScanStats.as_dict(self), **counted}
+        made = ScanStats.as_dict(self)
+        names = ("take_candidates", "take_rows", "take_rows_unique", "take_ranges", "take_bytes_naive")
+        return {**made, **{name: getattr(self, name) for name in names}}
 
 
 class QueryStats:

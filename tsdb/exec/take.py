@@ -41,9 +41,12 @@ class RowIds:
     """Numbers of the rows that one execution of one scan hands on: addresses, and places in the merged row sets kept here."""
 
     merged: dict[int, MergedRows] = field(default_factory=dict)
+    #: Rows that were numbered.
+    count: int = 0
 
     def of(self, rows: RowSet) -> Vector:
         """The ids of some rows."""
+        self.count += rows.count
         if isinstance(rows, FileRows):
             return Vector(INT64, rows.addresses())
         number = len(self.merged)
@@ -62,10 +65,15 @@ class Taking:
         self._threads = threads
         self._sources = ScanSources(table, stats)
         self._names = list(dict.fromkeys(column for _, column in node.columns))
-        width = sum(value_bytes(table, name) for name in self._names)
-        self._rows_max = int(max(min(TAKEN_ROWS_MAX, TAKEN_BYTES_MAX // max(width, 1)), 1))
+        self._width = sum(value_bytes(table, name) for name in self._names)
+        self._rows_max = int(max(min(TAKEN_ROWS_MAX, TAKEN_BYTES_MAX // max(self._width, 1)), 1))
+        stats.finish = self._finish
         self._known = np.empty(0, np.int64)
         self._values: dict[str, Vector] = {}
+
+    def _finish(self) -> None:
+        self._stats.take_candidates = self._ids.count
+        self._stats.take_bytes_naive = round(self._ids.count * self._width)
 
     def run(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The rows with their late columns."""

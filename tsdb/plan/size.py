@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tsdb.plan.node import Aggregate, DuckQuery, Filter, Frame, HashJoin, LastRow, Limit, Plan, Project, Sort, TableScan, Take, TopK
+from tsdb.plan.node import (
+    Aggregate,
+    DuckQuery,
+    Filter,
+    Frame,
+    HashJoin,
+    LastRow,
+    Limit,
+    Plan,
+    Project,
+    Sort,
+    TableScan,
+    Take,
+    TopK,
+    children,
+)
 from tsdb.plan.predicate import Compare, InSet, Predicate, conjuncts
 from tsdb.plan.schema import output_schema
 from tsdb.storage.width import value_bytes
@@ -17,6 +32,8 @@ _GROUP_ROWS = 100
 _LEFT_BY_EQUALITY, _LEFT_BY_OTHERS = 0.1, 0.5
 #: Rows of the caller's data that does not tell.
 _FRAME_ROWS = 1_000
+#: Bytes that a row in memory takes besides its values, to be found by its key.
+_ENTRY_BYTES = 48
 #: Bytes guessed for a value of which nothing is known.
 _VALUE_BYTES = 16.0
 
@@ -49,6 +66,15 @@ def bytes_about(plan: Plan, snapshot: Snapshot) -> float:
     for part in _conditions(plan):
         rows *= _LEFT_BY_EQUALITY if isinstance(part, InSet) or (isinstance(part, Compare) and part.op == "=") else _LEFT_BY_OTHERS
     return rows * _row_bytes(plan, snapshot)
+
+
+def held_bytes(plan: Plan, snapshot: Snapshot) -> float:
+    """About how many bytes the joins of a plan hold in memory."""
+    own = 0.0
+    if isinstance(plan, HashJoin):
+        side = plan.left if plan.build == "left" else plan.right
+        own = bytes_about(side, snapshot) + rows_about(side, snapshot) * _ENTRY_BYTES
+    return own + sum(held_bytes(child, snapshot) for child in children(plan))
 
 
 def _conditions(plan: Plan) -> list[Predicate]:

@@ -23,13 +23,15 @@ class Environment:
     are set while binding and steer what follows.
 
     ``now_ns`` is read once, so that every ``now()`` of a statement is the same moment. ``fold_text`` evaluates SQL without columns
-    by DuckDB, ``fold_tree`` the text of such a part of the statement; both answer None where they cannot.
+    by DuckDB, ``fold_tree`` the text of such a part of the statement; both answer None where they cannot. ``native_joins`` is
+    cleared where what joins would hold is too large for memory: DuckDB's spill.
     """
 
     values: Mapping[str, object]
     now_ns: int = 0
     fold_text: Callable[[str], Constant | None] = _cannot
     fold_tree: Callable[[Any], Constant | None] = _cannot
+    native_joins: bool = True
     used_now: bool = False
     used_outside: bool = False
     compared_zone: bool = False

@@ -57,13 +57,9 @@ def bind_join(
     """The plan of a SELECT with joins and the names that it shows; None where some of it is DuckDB's."""
     shape = ("expressions", "from_", "joins", "where", "order", "limit", "offset")
     from_ = select.args.get("from_")
-    if (
-        not select.args.get("joins")
-        or not select.expressions
-        or not only(select, *shape)
-        or from_ is None
-        or not only(from_, "this")
-    ):
+    if not environment.native_joins or not select.args.get("joins") or not select.expressions or not only(select, *shape):
+        return None
+    if from_ is None or not only(from_, "this"):
         return None
     frames = {frame.name: frame for frame in frames_named_by(query, tree, tables)}
     try:

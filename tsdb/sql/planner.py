@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Plan
 from tsdb.plan.optimizer import has_join, optimize
+from tsdb.plan.size import held_bytes
 from tsdb.settings import Settings
 from tsdb.sql.environment import Environment, Parameters, bind_parameters
 from tsdb.sql.series import expand
@@ -17,6 +18,9 @@ from tsdb.sql.statement import Query
 if TYPE_CHECKING:
     from tsdb.sql.binder import TreeBinder
     from tsdb.storage.snapshot import Snapshot
+
+#: The part of ``memory_limit`` that joins may hold.
+_HELD_MAX = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,5 +61,10 @@ class Planner:
             self._kept = kept = query.text, TreeBinder(query)
         environment = Environment(values, now_ns)
         naive, shown = kept[1].bind(tables, settings, environment)
+        plan = optimize(naive, settings, snapshot)
+        if snapshot is not None and held_bytes(plan, snapshot) > settings.memory_limit * _HELD_MAX:
+            environment.native_joins = False
+            naive, shown = kept[1].bind(tables, settings, environment)
+            plan = optimize(naive, settings, snapshot)
         volatile = environment.used_now or environment.used_outside or has_join(naive)
-        return BoundQuery(naive, optimize(naive, settings, snapshot), shown, volatile)
+        return BoundQuery(naive, plan, shown, volatile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tsdb.storage.snapshot import OpenFile
 from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.types import Kind, Role
 
@@ -15,7 +16,10 @@ _FILES_MAX = 4
 
 
 def value_bytes(table: TableSnapshot, name: str) -> float:
-    """About the bytes of one value: by type, or of strings and blobs as they are stored, 0 where all are in memory."""
+    """About the bytes of one value: by type, or of strings and blobs as they are stored, 0 where all are in memory.
+
+    Of blobs outside of pages each column counts all of the file's.
+    """
     if name == SEQUENCE_NAME:
         return 8.0
     column = table.table.schema.column(name)
@@ -27,9 +31,6 @@ def value_bytes(table: TableSnapshot, name: str) -> float:
         if named is not None:
             stored += int(held.file.page_bytes(named).sum())
             rows += held.row_count
+            if column.type.kind is Kind.BLOB and isinstance(held, OpenFile):
+                stored += sum(each.live_bytes for each in held.payloads)
     return stored / rows if rows else 0.0
-
-
-def is_wide(table: TableSnapshot, name: str) -> bool:
-    """Whether a column is of a type made for large values."""
-    return name != SEQUENCE_NAME and table.table.schema.column(name).type.kind in (Kind.BLOB, Kind.VECTOR)
