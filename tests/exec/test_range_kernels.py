@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsdb.exec.kernels import merge, ranges, runs, text
+from tsdb.exec.kernels import bucket, merge, ranges, runs, text, unit
 from tsdb_format.vector import Pool
 
 MODES = ("auto", "jit", "python")
@@ -81,7 +81,16 @@ def test_device_kernels(mode: str, given_ranges: Any, lengths: list[int]) -> Non
     rows = rows_of(starts, stops)
     devices = np.empty(len(rows), np.int32)
     ranges.devices_of.resolve(mode)(row_start, starts, stops, devices)
-    assert devices.tolist() == [int(np.searchsorted(row_start, row, "right")) - 1 for row in rows]
+    expected = [int(np.searchsorted(row_start, row, "right")) - 1 for row in rows]
+    assert devices.tolist() == expected
+    first, last, run = buffers(len(starts) + len(lengths), 3)
+    count = unit.split_by_run.resolve(mode)(row_start, starts, stops, first, last, run)
+    assert rows_of(first[:count], last[:count]) == rows
+    assert np.repeat(run[:count], last[:count] - first[:count]).tolist() == expected
+    group, stop = buffers(len(starts) + len(lengths))
+    count = bucket.pieces.resolve(mode)(row_start, starts, stops, np.arange(len(lengths)) * 3, stop, group)
+    assert np.repeat(group[:count], np.diff(stop[:count], prepend=0)).tolist() == [device * 3 for device in expected]
+    assert len(set(expected)) == count
     chosen = np.unique(devices).astype(np.int64)
     a, b = buffers(len(chosen))
     count = ranges.runs_of_devices.resolve(mode)(row_start, chosen, a, b)

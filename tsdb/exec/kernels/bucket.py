@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tsdb.exec.kernels.ranges import run_at
 from tsdb_format.kernels.registry import kernel
 
 INFINITE = 2**63 - 1
@@ -166,18 +167,7 @@ def pieces(row_start, starts, stops, group_of_run, piece_stop, piece_group):
     device = -1
     for i in range(len(starts)):
         row = starts[i]
-        high = len(row_start) - 1
-        step = 1
-        while low + step < high and row_start[low + step] <= row:  # ranges ascend: the next device is often near
-            low += step
-            step *= 2
-        high = min(high, low + step)
-        while high - low > 1:  # the last device that starts at or before the row
-            middle = (low + high) // 2
-            if row_start[middle] <= row:
-                low = middle
-            else:
-                high = middle
+        low = run_at(row_start, row, low)
         while row < stops[i]:
             while row_start[low + 1] <= row:
                 low += 1

@@ -85,6 +85,24 @@ def split_by_page(starts, stops, rows_per_page, out_starts, out_stops, out_page)
     return count
 
 
+@kernel("(i64[in], i64, i64) -> i64", small=True)
+def run_at(row_start, row, low):  # type: ignore[no-untyped-def]
+    """The file device that has a row, at or behind ``low``, which is often near."""
+    high = row_start.shape[0] - 1
+    step = 1
+    while low + step < high and row_start[low + step] <= row:
+        low += step
+        step *= 2
+    high = min(high, low + step)
+    while high - low > 1:  # the last device that starts at or before the row
+        middle = (low + high) // 2
+        if row_start[middle] <= row:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @kernel("(i64[in], i64[in], i64[in], i32[out]) -> void", small=True)
 def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-def]
     """The file device of every row of the ranges; ``row_start`` has one more entry than there are devices."""
@@ -92,13 +110,7 @@ def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-de
     low = 0
     for i in range(starts.shape[0]):
         row = starts[i]
-        high = row_start.shape[0] - 1
-        while high - low > 1:  # the last device that starts at or before the row
-            middle = (low + high) // 2
-            if row_start[middle] <= row:
-                low = middle
-            else:
-                high = middle
+        low = run_at(row_start, row, low)
         while row < stops[i]:
             while row_start[low + 1] <= row:
                 low += 1

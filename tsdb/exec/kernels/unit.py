@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
+from tsdb.exec.kernels.ranges import run_at
 from tsdb_format.kernels.registry import kernel
 
 
@@ -16,18 +17,7 @@ def split_by_run(row_start, starts, stops, out_starts, out_stops, out_run):
     low = 0
     for i in range(len(starts)):
         row = starts[i]
-        high = len(row_start) - 1
-        step = 1
-        while low + step < high and row_start[low + step] <= row:  # ranges ascend: the next device is often near
-            low += step
-            step *= 2
-        high = min(high, low + step)
-        while high - low > 1:  # the last device that starts at or before the row
-            middle = (low + high) // 2
-            if row_start[middle] <= row:
-                low = middle
-            else:
-                high = middle
+        low = run_at(row_start, row, low)
         while row < stops[i]:
             while row_start[low + 1] <= row:
                 low += 1
