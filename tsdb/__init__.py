@@ -13,6 +13,7 @@ from tsdb.version import __version__
 from tsdb_format.errors import Closed, Corruption, Error, InvalidInput, Locked, NotFound, ReadOnly, UnsupportedFormat
 
 if TYPE_CHECKING:
+    from tsdb.blob import BlobFile, ExternalBlob
     from tsdb.database import Database
     from tsdb.database import open_database as open
     from tsdb.dbapi import apilevel, connect, paramstyle, threadsafety
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from tsdb.storage.store import WriteReport
 
 __all__ = [
+    "BlobFile",
     "Closed",
     "Corruption",
     "Database",
     "Error",
+    "ExternalBlob",
     "IngestReport",
     "InvalidInput",
     "Locked",
@@ -42,7 +45,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "BlobFile": ("tsdb.blob", "BlobFile"),
     "Database": ("tsdb.database", "Database"),
+    "ExternalBlob": ("tsdb.blob", "ExternalBlob"),
     "IngestReport": ("tsdb.ingest.ingest", "IngestReport"),
     "Result": ("tsdb.result", "Result"),
     "WriteReport": ("tsdb.storage.store", "WriteReport"),

@@ -50,7 +50,8 @@ class Database:
     def write(self, table: str, data: Any) -> WriteReport:
         """Write rows in one commit: pandas, polars, anything with ``__arrow_c_stream__``, a dict of arrays, a list of dicts.
 
-        A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing.
+        A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing. In dicts a blob may be given
+        as a path object, an open binary file or a ``BlobFile``, of any size, or as an ``ExternalBlob``, which is not copied.
         """
         store = self._writable()
         schema = store.table(table).schema
@@ -63,7 +64,11 @@ class Database:
             if batch is not None:
                 return store.write_pieces(table, batch)
         from tsdb.ingest.arrow import columns_of
+        from tsdb.ingest.blob import blobs_as_files, write_with_files
 
+        files = blobs_as_files(data, schema)
+        if files:
+            return write_with_files(store, table, data, files)
         return store.write_pieces(table, columns_of(data, schema))
 
     def ingest(self, table: str | None, paths: Any, **options: Any) -> IngestReport:

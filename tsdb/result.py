@@ -13,18 +13,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.plan.schema import duckdb_name
-from tsdb_format.errors import InvalidInput
-from tsdb_format.types import ColumnType
+from tsdb_format.errors import InvalidInput, NotFound
+from tsdb_format.types import ColumnType, Kind
 
 if TYPE_CHECKING:
+    from tsdb.blob import BlobFile
     from tsdb.exec.context import ExecContext
     from tsdb.exec.duck import DuckRun
     from tsdb.plan.predicate import Predicate
+    from tsdb.storage.snapshot import TableSnapshot
 
 #: Rows fetched at a time while iterating.
 _FETCH_ROWS = 4_096
 #: Rows up to which a native result is kept once it was read.
 KEPT_ROWS = 100_000
+#: Why there are no handles.
+NO_HANDLES = (
+    "blobs have handles where a query selects them from a table, in any order or number, without computing with them: "
+    "SELECT the column and the keys, and take the handles of those rows"
+)
 #: Rows that ``repr`` shows.
 _SHOWN_ROWS = 10
 _SHOWN_WIDTH = 32
@@ -38,11 +45,14 @@ class NativeSource:
         columns: Sequence[str],
         schema: Sequence[tuple[str, ColumnType]],
         run: Callable[[], tuple[ExecContext, Iterator[Batch]]],
+        cells: Callable[[str], tuple[TableSnapshot, Iterator[Batch]] | None] | None = None,
     ) -> None:
         self.columns = list(columns)
         self.keys = [key for key, _ in schema]
         self.kinds = [kind for _, kind in schema]
         self._run = run
+        #: Runs the plan once more, for handles of the blobs of a column; gives None where there cannot be any.
+        self._cells = cells
         self._kept: list[Batch] | None = None
         self._running: Iterator[Batch] | None
         self.context, self._running = run()
@@ -109,6 +119,22 @@ class NativeSource:
 
         batch = self.whole()
         return {name: numpy_column(batch.vectors[key]) for name, key in zip(distinct(self.columns), self.keys, strict=True)}
+
+    def blobs(self, name: str) -> list[BlobFile | None]:
+        """A handle for each row's blob."""
+        from tsdb.blob import handles
+
+        place = self.columns.index(name)
+        if self.kinds[place].kind is not Kind.BLOB:
+            raise InvalidInput(f"column {name!r} is {self.kinds[place]}, and only blobs have handles")
+        run = None if self._cells is None else self._cells(self.keys[place])
+        if run is None:
+            raise InvalidInput(NO_HANDLES)
+        table, batches = run
+        found: list[BlobFile | None] = []
+        for batch in batches:
+            found += handles(batch.vectors[self.keys[place]], table)
+        return found
 
     def df(self) -> Any:
         """All rows as a pandas frame."""
@@ -248,6 +274,17 @@ class Result:
 
             return pa.table({})
         return self._source.table()
+
+    def blobs(self, name: str) -> list[BlobFile | None]:
+        """The blobs of a column as files to read from, None for NULL, in the order of the rows; none of their bytes is read yet.
+
+        Raises NotFound for no such column, InvalidInput where the query computes with blobs or does not take them from a table.
+        """
+        if self._source is None or name not in self._source.columns:
+            raise NotFound(f"the result has no column {name!r}; it has: {', '.join(self.columns)}")
+        if not isinstance(self._source, NativeSource):
+            raise InvalidInput(NO_HANDLES)
+        return self._source.blobs(name)
 
     def df(self) -> Any:
         """All rows as a pandas frame."""

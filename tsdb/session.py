@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from tsdb.listing import Listing
     from tsdb.sql.environment import Parameters
     from tsdb.sql.planner import BoundQuery, Planner
-    from tsdb.storage.snapshot import Snapshot
+    from tsdb.storage.snapshot import Snapshot, TableSnapshot
     from tsdb.storage.store import Store
 
 _PARAMETRIC = Insert | Explain | Delete | DeleteDevices | Update | ShowDevices
@@ -342,8 +342,17 @@ def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings, text: s
         context = make_context()
         return context, execute(plan, context)
 
+    def cells(key: str) -> tuple[TableSnapshot, Iterator[Batch]] | None:
+        from tsdb.plan.blob_column import compares_blobs, table_of
+
+        table = table_of(plan, key)
+        if table is None or compares_blobs(plan, snapshot):
+            return None
+        context = replace(make_context(), snapshot=snapshot.giving_cells())
+        return context.snapshot.tables[table], execute(plan, context)
+
     assert prepared.schema is not None
-    return NativeSource(prepared.bound.columns or (), prepared.schema, run)
+    return NativeSource(prepared.bound.columns or (), prepared.schema, run, cells)
 
 
 def _listing(names: tuple[str, ...], types: tuple[ColumnType, ...], rows: Sequence[tuple[object, ...]]) -> Result:

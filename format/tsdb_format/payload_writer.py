@@ -148,8 +148,13 @@ class PayloadWriter:
                 self._storage.remove(self._files.path(name))
 
 
-def write_payload(path: str, parts: Iterable[Writable], *, sync: bool = True, storage: Storage = DISK) -> tuple[int, int]:
-    """Write a payload file of one payload, whose name its folder's next sync makes durable: the payload's size and checksum."""
+def write_payload(
+    path: str, parts: Iterable[Writable], *, sync: bool = True, sync_name: bool = False, storage: Storage = DISK
+) -> tuple[int, int]:
+    """Write a payload file of one payload: the payload's size and checksum.
+
+    Without ``sync_name`` it is its folder's next sync that makes its name durable.
+    """
     hasher, size = xxhash.xxh3_64(), 0
     with _begun(path, storage) as file:
         for part in parts:
@@ -157,7 +162,7 @@ def write_payload(path: str, parts: Iterable[Writable], *, sync: bool = True, st
             hasher.update(view)
             size += view.nbytes
             file.write(part)
-        file.commit(sync=sync, sync_name=False)
+        file.commit(sync=sync, sync_name=sync_name)
     return size, hasher.intdigest()
 
 

@@ -123,13 +123,13 @@ def test_dead_bytes_are_reclaimed(table: Table) -> None:
     table.delete("a", 0, 19)
     table.db.compact()
     table.check()
-    packed = [size for name, size in table.payload_files().items() if name.count(".") == 1]
+    packed = [size for size in table.payload_files().values() if size != 300 + 24]
     assert packed == [6_024]  # a third is dead
     table.delete("a", 20, 39)
     table.delete("b", 0, 49)
     table.db.compact()
     table.check()
-    packed = [size for name, size in table.payload_files().items() if name.count(".") == 1]
+    packed = [size for size in table.payload_files().values() if size != 300 + 24]
     assert packed == [20 * 100 + 24]
     assert len(table.payload_files()) == 1 + 10
     assert table.is_sound()
@@ -224,7 +224,7 @@ def test_backup(table: Table, tmp_path: Path, link: bool) -> None:
 
 def _damage(table: Table, at: int = 74) -> str:
     """Change a byte of the packed blobs, of the first one; the file's name."""
-    path = next(path for path in (table.path / "table").rglob("*.blob") if path.name.count(".") == 1)
+    path = next(path for path in (table.path / "table").rglob("*.blob") if path.with_suffix(".tsf").exists())
     raw = bytearray(path.read_bytes())
     raw[at] ^= 1
     path.write_bytes(raw)

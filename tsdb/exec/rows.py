@@ -70,12 +70,16 @@ class FileRows:
 
     def read(self, name: str) -> Vector:
         """A column's values."""
+        return self.source.resolved(self.read_cells(name))
+
+    def read_cells(self, name: str) -> Vector:
+        """As ``read``, but of blobs outside of pages only where they are."""
         if name == ROW_ID_NAME:
             return Vector(INT64, self.addresses())
         column = table_column(self.source.table, name)
         if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
             return device_values(self.source.table.devices, column, self.device())
-        return self.source.read(column, self.starts, self.stops)
+        return self.source.read_cells(column, self.starts, self.stops)
 
     def select(self, mask: BoolArray) -> FileRows:
         """The rows whose mask is set."""
@@ -128,6 +132,10 @@ class MergedRows:
 
     def read(self, name: str) -> Vector:
         """A column's values: of every field the newest version that gives one."""
+        return self.sources[0].resolved(self.read_cells(name))
+
+    def read_cells(self, name: str) -> Vector:
+        """As ``read``, but of blobs outside of pages only where they are."""
         table = self.sources[0].table
         if name == ROW_ID_NAME:
             return Vector(INT64, self.addresses())
@@ -142,8 +150,7 @@ class MergedRows:
         chosen = np.empty(self.count, np.int64)
         valid = np.empty(self.count, np.bool_)
         nulls = merge.newest_valid(self.groups, entries.valid(), chosen, valid)
-        found = Vector(column.type, entries.values[chosen], valid if nulls else None, entries.pool)
-        return self.sources[0].resolved(found)
+        return Vector(column.type, entries.values[chosen], valid if nulls else None, entries.pool)
 
     def _read_entries(self, column: Column) -> Vector:
         """The column's value in every version, in entry order."""

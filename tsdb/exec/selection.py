@@ -23,7 +23,7 @@ from tsdb.exec.lane import FileLane, Lane, Ranges, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet, merge_rows
 from tsdb.exec.source import FileSource, ScanSources, table_column
-from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, conjuncts
+from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, compared_columns, conjuncts
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
 from tsdb_format.vector import BoolArray, IntArray, Vector
@@ -296,10 +296,11 @@ class Selection:
             if rows.count == 0:
                 break
             held: dict[str, Vector] = {}
+            compared = compared_columns(part)
 
-            def read(name: str, rows: RowSet = rows, held: dict[str, Vector] = held) -> Vector:
+            def read(name: str, rows: RowSet = rows, held: dict[str, Vector] = held, compared: frozenset[str] = compared) -> Vector:
                 if name not in held:
-                    held[name] = rows.read(name)
+                    held[name] = rows.read(name) if name in compared else rows.read_cells(name)
                 return held[name]
 
             rows = rows.select(evaluate(part, read, rows.count))

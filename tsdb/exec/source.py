@@ -64,7 +64,7 @@ class FileSource:
 
     def resolved(self, cells: Vector) -> Vector:
         """The values of some of the table's cells: blobs outside of pages are read, and counted."""
-        if cells.pool is None or cells.pool.kinds is None:
+        if cells.pool is None or cells.pool.kinds is None or self.table.gives_cells:
             return cells
         files = self.file.payload_files or self.table.payloads
         assert files is not None, "blobs of rows in memory are outside of it only in tables of a database"

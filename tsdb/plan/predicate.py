@@ -89,6 +89,19 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
             return frozenset()
 
 
+def compared_columns(predicate: Predicate) -> frozenset[str]:
+    """The names of the columns whose values a predicate reads, and not only whether they are NULL."""
+    match predicate:
+        case IsNull():
+            return frozenset()
+        case Not(inner):
+            return compared_columns(inner)
+        case And(parts) | Or(parts):
+            return frozenset().union(*(compared_columns(part) for part in parts))
+        case _:
+            return columns_of(predicate)
+
+
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
     """The parts that must all be true, flattened; empty for None."""
     if predicate is None:

@@ -10,15 +10,17 @@ import numpy as np
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import SUFFIX as DEVICE_SUFFIX
 from tsdb.catalog.device_file import read_device_file, write_device_file
-from tsdb.storage.arrange import PARALLEL_ROWS_MIN, arrange
+from tsdb.catalog.table import Table
+from tsdb.storage.arrange import PARALLEL_ROWS_MIN, SortedRows, arrange
 from tsdb.storage.compaction import needed
-from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.files import FILE_SUFFIX, payload_paths, write_rows
 from tsdb.storage.manifest import FileEntry, Manifest, TableEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.memtable import gather
 from tsdb.storage.snapshot import Snapshot, TableSnapshot
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb.storage.tombstone import Tombstones, read_tombstones, write_tombstones
+from tsdb_format.blob import with_paths
 from tsdb_format.disk import Storage
 from tsdb_format.vector import Vector
 
@@ -60,12 +62,21 @@ class Tail:
         threads = threads if batch.row_count >= PARALLEL_ROWS_MIN else 1
         applied = int(table.tombstones.sequence[-1]) if len(table.tombstones) else 0
         devices, files = table.devices, list[FileEntry]()
+        moved = payload_paths(self._source / table.table.folder, self._storage)
         for rows in arrange(batch, numbers, devices.rank, devices.by_rank, table.table.options, threads):
             name = self._name(table.table.folder, f"-{len(files)}{FILE_SUFFIX}")
             files.append(
-                write_rows(self._target, name, table.table, devices, rows, threads, applied=applied, storage=self._storage)
+                write_rows(
+                    self._target, name, table.table, devices, self._with_paths(table.table, rows), threads,
+                    applied=applied, moved=moved, storage=self._storage,
+                )
             )  # fmt: skip
         return files
+
+    def _with_paths(self, table: Table, rows: SortedRows) -> SortedRows:
+        """Rows whose blobs outside of pages are found from another folder too."""
+        folder = str(self._source / table.folder)
+        return replace(rows, columns={name: with_paths(vector, folder) for name, vector in rows.columns.items()})
 
     def _with_devices(self, entry: TableEntry, devices: DeviceTable) -> TableEntry:
         schema = entry.table.schema

@@ -67,6 +67,11 @@ def own_payloads(root: Path, name: str, storage: Storage = DISK) -> list[str]:
     return [f"{folder}/{each}" for each in found if each.endswith(PAYLOAD_SUFFIX)]
 
 
+def payload_paths(folder: Path, storage: Storage = DISK) -> frozenset[str]:
+    """The paths of a folder's payload files."""
+    return frozenset(f"{folder}/{name}" for name in storage.list(str(folder)) if name.endswith(PAYLOAD_SUFFIX))
+
+
 def remove(path: Path, storage: Storage = DISK) -> None:
     """Delete a file if that is possible."""
     try:

@@ -127,5 +127,7 @@ def _commit(writer: Writer, boundary: int, frozen: Sequence[_Frozen]) -> None:
             entry = replace(entry, device_file=each.device_file)
         entry = writer.with_files(entry, entry.files + tuple(each.files), each.memtable, boundary, handover)
         manifest = manifest.with_table(entry)
-    writer.commit(replace(manifest, sequence=boundary), handover)
+    manifest = replace(manifest, sequence=boundary)
+    handover.obsolete += writer.let_go_loose(manifest)
+    writer.commit(manifest, handover)
     writer.counters.flushes += 1

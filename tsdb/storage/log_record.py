@@ -7,13 +7,14 @@ The payload of a CHANGE record (see ``log_segment`` for records), little-endian:
               column*  attribute device <i32>*  device <i32>*  row start <i64>*
               deleted device <i32>*  deleted low <i64>*  deleted high <i64>*  vector*
     column  = id <u32>  kind <u8>  part <u8>  width <u16>  strings <u32>  text bytes <u32>
-    vector  = value*  valid <u8>*  string offset <i64>*  text
+    vector  = value*  valid <u8>*  string offset <i64>*  text  kind <u8>*
 
 Each starred run is padded with zeros to a multiple of 8 bytes. Row starts are one more than the devices, and none where there are
 no devices. A column's ``kind`` and ``width`` are those of its type; ``part`` is 0 for a tag of the new devices, 1 for an attribute,
 2 for a value of each row, plus 4 where ``valid`` (0 or 1 for each value) follows the values; without it no value is NULL. Of STRING
-and BLOB the values are i32 codes, and ``strings`` + 1 offsets into the text follow; other columns have neither. What is under a
-NULL means nothing.
+and BLOB the values are i32 codes, and ``strings`` + 1 offsets into the text follow; other columns have neither. With 8 more in
+``part`` a kind of each string follows its text: those that are not 0 tell where a blob is (see ``blob``), in a payload file of the
+table's folder or elsewhere. What is under a NULL means nothing.
 
 Columns and tables go by their ids, which are never used again, so that a record outlives changes of the schema; and it carries
 types, so that it can be read without one.
@@ -30,14 +31,15 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.device import Int32Array, compacted
 from tsdb.storage.log_segment import CHANGE, frame
+from tsdb_format.blob import LOCATOR, BlobKind
 from tsdb_format.errors import Corruption
 from tsdb_format.types import STORED_KINDS, ColumnType, Kind
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
 
-#: The head of a payload, the entry of a column, and what its ``part`` says where NULLs are marked.
+#: The head of a payload, the entry of a column, and what its ``part`` says where NULLs are marked, and kinds of blobs.
 HEAD = struct.Struct("<8I")
 COLUMN = struct.Struct("<IBBHII")
-HAS_NULLS = 4
+HAS_NULLS, HAS_KINDS = 4, 8
 _PADS = [bytes(-size % 8) for size in range(8)]
 #: Device numbers are int32.
 _DEVICES_MAX = 2**31
@@ -152,6 +154,9 @@ def _add_vector(parts: list[bytes | memoryview], column: int, part: int, vector:
     start, stop = int(offsets[0]), int(offsets[-1])
     _add(parts, offsets - start if start else offsets, 8 * len(offsets))
     _add(parts, pool.data[start:stop], stop - start)
+    if pool.kinds is not None and pool.kinds.any():
+        part |= HAS_KINDS
+        _add(parts, pool.kinds, len(offsets) - 1)
     return COLUMN.pack(column, kind, part, width, len(offsets) - 1, stop - start)
 
 
@@ -162,7 +167,10 @@ def _only_used(vector: Vector, pool: Pool) -> Vector:
         codes = [code if valid else -1 for code, valid in zip(codes, vector.validity.tolist(), strict=True)]
     used = {code: place for place, code in enumerate(dict.fromkeys(code for code in codes if code >= 0))}
     values = np.array([used.get(code, 0) for code in codes], np.int32)
-    return Vector(vector.type, values, vector.validity, Pool.of([pool.bytes_at(code) for code in used] or [b""]))
+    made = Pool.of([pool.bytes_at(code) for code in used] or [b""])
+    if pool.kinds is not None and used:
+        made.kinds = pool.kinds[list(used)]
+    return Vector(vector.type, values, vector.validity, made)
 
 
 def decode(payload: ByteArray | bytes, *, path: str = "", offset: int = 0) -> Change:
@@ -208,10 +216,10 @@ class _Reader:
         values: tuple[dict[int, Vector], dict[int, Vector], dict[int, Vector]] = {}, {}, {}
         counts = new_devices, attribute_devices, rows
         for column, kind, part, width, strings, text in entries:
-            place = part & ~HAS_NULLS
+            place = part & ~(HAS_NULLS | HAS_KINDS)
             if place > 2 or column in values[place]:
                 raise _MalformedError(f"column {column} has part {part}, or is there twice")
-            values[place][column] = self.vector(kind, width, counts[place], bool(part & HAS_NULLS), strings, text)
+            values[place][column] = self.vector(kind, width, counts[place], part, strings, text)
         tags, attributes, fields = values
         if self.at != self.size:
             raise _MalformedError("there are bytes behind its end")
@@ -221,7 +229,7 @@ class _Reader:
             raise _MalformedError("it has rows without columns or devices")
         return Change(table, first_device, tags, new_devices, attributed, attributes, numbers, row_start, fields, *deleted)
 
-    def vector(self, kind: int, width: int, count: int, has_nulls: bool, strings: int, text: int) -> Vector:
+    def vector(self, kind: int, width: int, count: int, part: int, strings: int, text: int) -> Vector:
         """The next vector."""
         vector_type = ColumnType(Kind.VECTOR, width) if kind == Kind.VECTOR and width else _TYPES.get(kind)
         if vector_type is None or width != vector_type.width:
@@ -233,12 +241,14 @@ class _Reader:
             values = self.array(_FLOAT32, 4, count * width).reshape(count, width)
         else:
             values = self.array(vector_type.physical, _ITEM_BYTES[vector_type.kind], count)
-        validity = self.flags(count) if has_nulls else None
+        validity = self.flags(count) if part & HAS_NULLS else None
         if kind in _POOLED:
             pool = Pool(self.ascending(strings + 1, text), self.array(_UINT8, 1, text))
             _check_codes(values, validity, strings)
+            if part & HAS_KINDS:
+                pool.kinds = self.kinds(kind, pool)
             return Vector(vector_type, values, validity, pool)
-        if strings or text:
+        if strings or text or part & HAS_KINDS:
             raise _MalformedError("it has strings where there can be none")
         return Vector(vector_type, values, validity)
 
@@ -275,6 +285,14 @@ class _Reader:
         if not good:
             raise _MalformedError("its offsets do not ascend to where they must")
         return values
+
+    def kinds(self, kind: int, pool: Pool) -> ByteArray:
+        """The next run of kinds of blobs, each with a cell that is long enough."""
+        found = self.array(_UINT8, 1, len(pool))
+        outside = found != BlobKind.INLINE
+        if kind != Kind.BLOB or (found > max(BlobKind)).any() or (np.diff(pool.offsets)[outside] <= LOCATOR.itemsize).any():
+            raise _MalformedError("it has blobs of a kind that there cannot be")
+        return found
 
     def flags(self, count: int) -> BoolArray:
         """The next run of truth values, each of them 0 or 1."""

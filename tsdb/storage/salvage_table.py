@@ -13,7 +13,7 @@ from tsdb.catalog.device_file import SUFFIX as DEVICE_SUFFIX
 from tsdb.catalog.device_file import read_values, write_device_file
 from tsdb.storage.arrange import SortedRows, arrange, stamp
 from tsdb.storage.batch import RowBatch
-from tsdb.storage.files import FILE_SUFFIX, write_rows
+from tsdb.storage.files import FILE_SUFFIX, payload_paths, write_rows
 from tsdb.storage.finding import Problem, problem_of
 from tsdb.storage.log_record import Change
 from tsdb.storage.manifest import FileEntry, TableEntry
@@ -23,7 +23,7 @@ from tsdb.storage.salvage_catalog import Remains
 from tsdb.storage.salvage_source import BatchSource, FileSource, Source
 from tsdb.storage.table_check import overlapping
 from tsdb.storage.tombstone import EVERY_DEVICE, Tombstones, read_tombstones
-from tsdb_format.blob import PAYLOAD_SUFFIX
+from tsdb_format.blob import with_paths
 from tsdb_format.disk import Storage
 from tsdb_format.errors import Corruption, Error, UnsupportedFormat
 from tsdb_format.inspect import value_text
@@ -233,7 +233,8 @@ class TableSalvage:
             self._take_rows(sequence, change, columns, path)
 
     def _take_rows(self, sequence: int, change: Change, columns: dict[int, Column], path: str) -> None:
-        given = _named(columns, change.columns, Role.TIME, Role.FIELD)
+        folder = str(self._root / self._table.folder)
+        given = {name: with_paths(each, folder) for name, each in _named(columns, change.columns, Role.TIME, Role.FIELD).items()}
         if self._table.schema.time.name not in given:
             self._lose(path, f"commit {sequence:,} has no times of the table's; {change.row_count:,} rows are lost")
             return
@@ -265,7 +266,7 @@ class TableSalvage:
                 name = self._name(FILE_SUFFIX)
                 yield write_rows(
                     self._target, name, self._table, self._devices, rows, 1,
-                    applied=applied, moved=self._payload_paths(), storage=self._storage,
+                    applied=applied, moved=payload_paths(self._root / self._table.folder, self._storage), storage=self._storage,
                 )  # fmt: skip
         for source in group:
             source.release()
@@ -297,11 +298,6 @@ class TableSalvage:
         kept = slice(None) if order is None else order
         columns[SEQUENCE_NAME] = (Vector(SEQUENCE_COLUMN.type, sequences[kept]),)
         return RowBatch(self._table.schema, len(numbers[kept]), dict(columns)), numbers[kept]
-
-    def _payload_paths(self) -> frozenset[str]:
-        """The payload files that there are; what is in them is copied."""
-        folder = str(self._root / self._table.folder)
-        return frozenset(f"{folder}/{name}" for name in self._storage.list(folder) if name.endswith(PAYLOAD_SUFFIX))
 
     def _name(self, suffix: str) -> str:
         return f"{self._table.folder}/{next(self._names):010}{suffix}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -124,6 +124,8 @@ class TableSnapshot:
     tombstones: Tombstones = field(default_factory=Tombstones.none)
     #: Where rows in memory have blobs that are not in memory; None for tables of no database.
     payloads: PayloadFiles | None = None
+    #: Whether scans give blobs outside of pages as cells, for handles, instead of reading them.
+    gives_cells: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +141,10 @@ class Snapshot:
     tables: Mapping[str, TableSnapshot]
     pin: Pin | None = None
     definitions: Mapping[str, Table] = field(default_factory=dict)
+
+    def giving_cells(self) -> Snapshot:
+        """The same state, of which scans give blobs outside of pages as cells."""
+        return replace(self, tables=LazyTables(tuple(self.tables), lambda name: replace(self.tables[name], gives_cells=True)))
 
 
 class LazyTables(Mapping[str, TableSnapshot]):

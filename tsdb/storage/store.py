@@ -127,11 +127,13 @@ class Store:
             reclaimer = Reclaimer(root, storage)
             remove_pending(root, ("", manifests.FOLDER), storage)
             old = [name for name in manifests.versions(root) if name != loaded.name]
-            reclaimer.retire(loaded.version - 1, [*sweep(root, FILES_FOLDER, loaded.names, storage), *old])
+            left = sweep(root, FILES_FOLDER, loaded.names, storage)
             versions = Versions(root, loaded, clock_ns, reclaimer.pins.pin, storage)
             folder = str(root / LOG_FOLDER)
             found = replay(folder, loaded.sequence, versions.apply, storage)
             versions.publish(found.last_sequence)
+            in_log = versions.payload_names()
+            reclaimer.retire(loaded.version - 1, [*(name for name in left if name not in in_log), *old])
             store = cls(root, "rw", versions)
             store._lock = lock
             log = Log(folder, versions.visible + 1, storage, found.damaged)

@@ -15,6 +15,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import read_device_file
 from tsdb.catalog.table import Table
 from tsdb.storage import manifest as manifests
+from tsdb.storage.blob_intake import payload_names
 from tsdb.storage.log_record import Change
 from tsdb.storage.manifest import FileEntry, Manifest, TableEntry
 from tsdb.storage.memory_file import MemoryRun
@@ -162,6 +163,11 @@ class Versions:
     def memory_bytes(self) -> int:
         """Bytes of all memtables."""
         return sum(memtable.nbytes for memtable in list(self._memory.values()))
+
+    def payload_names(self) -> set[str]:
+        """The payload files of their tables that blobs in memory are in."""
+        runs = (run for memtable in self._memory.values() for run in memtable.view(self.visible).runs)
+        return {name for run in runs for name in payload_names(run.table, run.rows.columns.values())}
 
     def memtable(self, entry: TableEntry) -> Memtable:
         """The memtable of a table, made when first needed. Raises Corruption where the table's devices cannot be read."""

@@ -11,7 +11,7 @@ Lock order: the compactor's lock or ``flushing``, then the writer's turn, then t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
 from tsdb.storage.arrange import SortedRows, arrange_whole, detached, stamp
 from tsdb.storage.batch import Pieces, RowBatch, check_batch
+from tsdb.storage.blob_intake import PutBlob, has_large, payload_names, without_large
 from tsdb.storage.compaction import needed
 from tsdb.storage.counters import Counters
 from tsdb.storage.direct import write_direct
@@ -43,10 +44,12 @@ from tsdb.storage.snapshot import TableSnapshot
 from tsdb.storage.tombstone import EVERY_DEVICE, write_tombstones
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb.storage.versions import Versions
+from tsdb_format.blob import PAYLOAD_SUFFIX
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Error, NotFound
+from tsdb_format.payload_writer import write_payload
 from tsdb_format.schema import Schema
-from tsdb_format.vector import Vector
+from tsdb_format.vector import ByteArray, Vector
 
 #: Rows from which a write goes to files of its own: sorting and encoding them at once costs less than logging them first.
 DIRECT_ROWS = 1_000_000
@@ -72,6 +75,8 @@ class Writer:
         self.sequence = versions.visible
         #: Whether some memtable has many runs, which nobody has merged yet.
         self.untidy = False
+        #: Payload files that commits name and no manifest does yet, and the first of these commits.
+        self.loose = dict.fromkeys(versions.payload_names(), versions.visible)
         #: Why the handle takes no more writes; None while it does.
         self.failure: str | None = None
         self._reclaimer = reclaimer
@@ -153,6 +158,13 @@ class Writer:
                 with self.writing():
                     flush(self)
                     return write_direct(self, table, columns, sources)
+        held = manifests.require(self.versions.manifest, table).table
+        if has_large(columns, held.options.blob_packed_max):
+            with self.blobs(held) as put:
+                return self._write(table, without_large(columns, held.options.blob_packed_max, put), count)
+        return self._write(table, columns, count)
+
+    def _write(self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, count: int) -> WriteReport:
         with self._writing:
             self._check_writable()
             entry = manifests.require(self.versions.manifest, table)
@@ -162,6 +174,33 @@ class Writer:
             report, position = self._write_memory(entry, batch, shared=batch is not columns)
         self.settle(position, report.sequence)
         return report
+
+    @contextmanager
+    def blobs(self, table: Table) -> Iterator[PutBlob]:
+        """Writes payload files for a commit that is made in the block; those that no commit names are removed at its end."""
+        names: list[str] = []
+
+        def put(parts: Iterable[ByteArray | bytes]) -> tuple[str, int, int]:
+            names.append(self.new_name(table, PAYLOAD_SUFFIX))
+            size, checksum = write_payload(str(self.root / names[-1]), parts, sync_name=True, storage=self.storage)
+            return names[-1].rpartition("/")[2], size, checksum
+
+        try:
+            yield put
+        except OSError as error:
+            if isinstance(error, Error):
+                raise
+            raise Error(f"nothing was written to table {table.name!r}: {error}") from error
+        finally:
+            self.undo([name for name in names if name not in self.loose])
+
+    def let_go_loose(self, changed: Manifest) -> list[str]:
+        """The payload files of commits up to a manifest's that it does not name; none of these commits has loose ones then."""
+        gone = [name for name, sequence in self.loose.items() if sequence <= changed.sequence]
+        for name in gone:
+            del self.loose[name]
+        named = changed.names if gone else frozenset()
+        return [name for name in gone if name not in named]
 
     def write_row(self, table: str, row: Row) -> WriteReport | None:
         """Commit one row, if its device is known and it is surely new; None, and nothing was done, leaves it to ``write``."""
@@ -205,6 +244,7 @@ class Writer:
             table.id, memtable.devices.count, tags, new, attribute_devices, attributes, rows.numbers, rows.row_start, columns
         )  # fmt: skip
         run = MemoryRun(table, stamp(rows, sequence))
+        self.loose |= dict.fromkeys(payload_names(table, rows.columns.values()), sequence)
         position = self._append(sequence, change, lambda: memtable.add(run, devices, sequence))
         self.untidy = self.untidy or memtable.is_untidy
         updated = rows.overlaid + existing
