@@ -18,7 +18,7 @@ from tsdb.exec.aggregate import cell, choice
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
 from tsdb.plan.grouping import BucketKey, Calendar, Call, ColumnKey, ExpressionKey, FixedWidth, GroupKey
-from tsdb.plan.node import Aggregate, TableScan
+from tsdb.plan.node import Aggregate, Filter, Limit, Plan, SortKey, TableScan, TopK
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Not, Or, Predicate
 from tsdb.settings import Settings
 from tsdb.storage.memory_file import MemoryFile
@@ -212,3 +212,37 @@ def test_aggregate_equals_the_model(
             patch.setattr(cell, "_WAITING_MIN", 2)
             patch.setattr(choice, "_WAITING_MIN", 2)
         check(history, Aggregate(TableScan("t", (), predicate), tuple(keys), calls), threads, visible)
+
+
+@given(
+    steps=STEPS, predicate=PREDICATES, keys=KEYS, bucket=KEYS, calls=CALLS, page=st.sampled_from([1, 4, 8192]),
+    mode=st.sampled_from(["table", "append"]), newest=st.booleans(), limit=st.integers(1, 4), offset=st.integers(0, 2),
+    having=st.booleans(),
+)  # fmt: skip
+def test_the_first_groups_by_time_equal_the_model(
+    root: Path, steps: list[tuple[Any, ...]], predicate: Predicate | None, keys: list[GroupKey], bucket: list[GroupKey],
+    calls: tuple[Call, ...], page: int, mode: Any, newest: bool, limit: int, offset: int, having: bool,
+) -> None:  # fmt: skip
+    leading = next((key for key in bucket if isinstance(key, BucketKey)), BucketKey("w", FixedWidth(3, 1), TIMESTAMP_MS))
+    keys = [leading, *(key for key in keys if not isinstance(key, BucketKey))]
+    calls = (Call("n", "count", None, INT64), *calls)
+    history = built(root / str(next(COUNTER)), steps, TableOptions(rows_per_page=page, mode=mode))
+    wanted = [row for row in history.visible() if predicate is None or holds(predicate, row)]
+    expected = aggregated(SCHEMA, wanted, keys, calls, EXPRESSIONS)
+    expected = [row for row in expected if not having or row[len(keys)] > 1]
+    expected = sorted(expected, key=lambda row: row[0], reverse=newest)[offset : offset + limit]
+    groups: Plan = Aggregate(TableScan("t", (), predicate), tuple(keys), calls)
+    groups = Filter(groups, Compare("n", ">", 1)) if having else groups
+    order = (SortKey(leading.name, newest), *(SortKey(key.name) for key in keys[1:]))
+    for plan in [TopK(groups, order, limit, offset), *([] if newest else [Limit(groups, limit, offset)])]:
+        for pruned in (True, False):
+            context = ExecContext(history.snapshot(), Settings(enable_topk_runtime_filter=pruned))
+            columns = [[v.to_physical_list() for v in batch.vectors.values()] for batch in execute(plan, context)]
+            got = [row for batch in columns for row in zip(*batch, strict=True)]
+            assert len(got) == len(expected), (got, expected)
+            assert all(all(map(same, mine, other)) for mine, other in zip(got, expected, strict=True)), (got, expected)
+            counts = context.stats.as_dict()
+            fates = "pruned_by_filter", "pruned_by_topk", "read", "from_statistics"
+            for level in ("files", "pages", "rows"):
+                assert counts[f"{level}_total"] == sum(int(counts[f"{level}_{fate}"] or 0) for fate in fates), level
+            assert pruned or counts["pages_pruned_by_topk"] == 0

@@ -11,7 +11,7 @@ from typing import Any
 from support.snapshots import Row, holds, less, tag_order
 from tsdb.plan.grouping import BucketKey, Calendar, Call, ColumnKey, ExpressionKey, FixedWidth, GroupKey
 from tsdb_format.schema import Schema
-from tsdb_format.types import Kind
+from tsdb_format.types import HUGEINT, Kind
 
 INFINITE = 2**63 - 1
 
@@ -66,6 +66,8 @@ def bucket_start(bucket: FixedWidth | Calendar, time: int, units: int) -> int:
 def _value(schema: Schema, call: Call, rows: list[Row]) -> Any:
     if call.condition is not None:
         condition = call.condition
+        if call.type == HUGEINT and all(holds(condition, row) is None for row in rows):  # count_if is a sum
+            return None
         rows = [row for row in rows if holds(condition, row) is True]
     if call.column is None:
         return len(rows)

@@ -44,6 +44,7 @@ from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.types import Role
 
 if TYPE_CHECKING:
+    from tsdb.exec.bucket_end import BucketEnd
     from tsdb.exec.context import ExecContext
     from tsdb.storage.snapshot import TableSnapshot
 
@@ -75,6 +76,10 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return iter([_last_row(plan, scan, context)])
         case Sort(child=TableScan() as scan):
             return _sort(plan, scan, context)
+        case Limit(limit=0):
+            return iter(())
+        case TopK(child=Aggregate() | Filter(child=Aggregate())) | Limit(child=Aggregate() | Filter(child=Aggregate())):
+            return _of_groups(plan, context)
         case TopK(child=child, keys=keys, limit=limit, offset=offset):
             return sorted_rows(execute(child, context), keys, limit, offset)
         case Sort(child=child, keys=keys):
@@ -83,8 +88,6 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return filtered_rows(execute(child, context), predicate)
         case Aggregate():
             return iter([_aggregate(plan, context)])
-        case Limit(limit=0):
-            return iter(())
         case Limit(child=TableScan() as scan, limit=int() as limit, offset=offset):
             return _limit(_scan(scan, context, limit + offset), limit, offset)
         case Limit(child=child, limit=limit, offset=offset):
@@ -180,14 +183,35 @@ def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
     return batch
 
 
-def _aggregate(node: Aggregate, context: ExecContext) -> Batch:
+def _aggregate(node: Aggregate, context: ExecContext, end: BucketEnd | None = None) -> Batch:
+    """All groups, or those of one end of time that are wanted."""
     from tsdb.exec.aggregate.operator import Aggregation
 
     selection = _selection(node.child, context)
+    selection.best_first = end is not None
     selection.stats.finish = UnitCount(selection).finish
-    batch = Aggregation(node, selection, context.threads, statistics=context.settings.enable_statistics_aggregation).run()
+    statistics = context.settings.enable_statistics_aggregation
+    if end is None:
+        batch = Aggregation(node, selection, context.threads, statistics=statistics).run()
+    else:
+        batch = end.run(selection, context.threads, statistics=statistics)
     selection.stats.rows_returned += batch.row_count
     return batch
+
+
+def _of_groups(plan: TopK | Limit, context: ExecContext) -> Iterator[Batch]:
+    """The first groups in an order; where that is of time, no more of it is read than they take."""
+    from tsdb.exec.bucket_end import bucket_end
+
+    end = bucket_end(plan, context.snapshot.tables) if context.settings.enable_topk_runtime_filter else None
+    if end is None:
+        groups = execute(plan.child, context)
+    else:
+        groups = iter([_aggregate(end.aggregate, context, end)])
+        groups = groups if end.having is None else filtered_rows(groups, end.having.predicate)
+    if isinstance(plan, TopK):
+        return sorted_rows(groups, plan.keys, plan.limit, plan.offset)
+    return _limit(groups, plan.limit, plan.offset)
 
 
 def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:

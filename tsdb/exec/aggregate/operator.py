@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ from tsdb_format.vector import IntArray
 _BATCH_ROWS = 262_144
 #: Rows from which handing them to threads pays.
 _THREADED_ROWS_MIN = 32_768
+#: A window of time is so many times as long as the one before.
+_GROWTH = 4
 
 if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
@@ -51,16 +53,44 @@ class Aggregation:
         self._program = Program(node.calls, table)
         self._statistics = StatisticsReader(selection, self._segmenter, self._program) if statistics else None
         lanes = selection.lanes()
-        low = max((min((lane.first_time for lane in lanes), default=0)), selection.time_low)
-        high = min((max((lane.last_time for lane in lanes), default=-1)), selection.time_high)
-        self._cells = Cells(self._program.gatherers, self._groups.count, self._buckets, low, high)
+        self._low = max((min((lane.first_time for lane in lanes), default=0)), selection.time_low)
+        self._high = min((max((lane.last_time for lane in lanes), default=-1)), selection.time_high)
+        self._cells = Cells(self._program.gatherers, self._groups.count, self._buckets, self._low, self._high)
 
     def run(self) -> Batch:
         """One row per group, in ascending order of the keys."""
+        self._gather()
+        return self._result()
+
+    def run_from(self, newest: bool, ticks: int, enough: Callable[[Batch], bool]) -> Batch:
+        """As ``run``, from the newest (oldest) bucket on, and no further than until the groups of whole buckets are ``enough``.
+
+        Rows are read by windows of time, the first of about ``ticks``, each several times as long as the one before.
+        """
+        selection = self._selection
+        bounds = selection.time_low, selection.time_high
+        low, high = self._low, self._high
+        batch = self._result()
+        try:
+            while low <= high:
+                edge = max(low, high - ticks) if newest else min(high, low + ticks)
+                selection.time_low, selection.time_high = (edge, high) if newest else (low, edge)
+                self._gather()
+                low, high, ticks = (low, edge - 1, ticks * _GROWTH) if newest else (edge + 1, high, ticks * _GROWTH)
+                whole = None if low > high else int(self._buckets.first_ticks(np.array([edge]))[0])
+                batch = self._result(whole, newest)
+                if enough(batch):
+                    break
+        finally:
+            selection.time_low, selection.time_high = bounds
+            selection.runs_read = None  # windows look into the same ones; those of the pages read count
+        return batch
+
+    def _gather(self) -> None:
+        """Fold all selected rows into their cells."""
         for found in self._mapped(self._pieces()):
             if found is not None:
                 self._cells.add(*found)
-        return self._result()
 
     def _mapped(self, pieces: Iterator[RowSet | Part]) -> Iterator[Part | None]:
         """The parts of all pieces, made in several threads where there are rows enough."""
@@ -97,10 +127,14 @@ class Aggregation:
         segments = self._segmenter.segments(batch)
         return Part(segments.group, segments.start, [each.part(batch, segments) for each in self._program.gatherers])
 
-    def _result(self) -> Batch:
+    def _result(self, beyond: int | None = None, newest: bool = True) -> Batch:
+        """The groups that have rows, of them those of buckets after (unless ``newest``: before) the one named ``beyond``."""
         group, start = self._cells.finish()
         if self._node.keys:
-            slots = self._ordered(np.flatnonzero(self._program.rows.arrays[0]), group, start)
+            held = self._program.rows.arrays[0] > 0
+            if beyond is not None:
+                held &= (start > beyond) if newest else (start < beyond)
+            slots = self._ordered(np.flatnonzero(held), group, start)
         else:
             slots = np.zeros(1, np.int64)
         vectors = {}
@@ -115,7 +149,8 @@ class Aggregation:
         return Batch(vectors, len(slots))
 
     def _ordered(self, slots: IntArray, group: IntArray, start: IntArray) -> IntArray:
-        """Slots in ascending order of the keys; they come in that of groups, then buckets."""
+        """Slots in ascending order of the keys; they come in that of groups, then buckets. Raises what a key of theirs does."""
+        self._groups.check(group[slots])
         kinds = [isinstance(key, BucketKey) for key in self._node.keys]
         if kinds == sorted(kinds):
             return slots
