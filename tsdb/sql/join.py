@@ -14,13 +14,13 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.exec.join_key import are_comparable
-from tsdb.plan.node import Comparison, Filter, Frame, HashJoin, JoinKind, Limit, Plan, Project, Side, Sort, SortKey
+from tsdb.plan.node import Comparison, Filter, HashJoin, JoinKind, Limit, Plan, Project, Side, Sort, SortKey
 from tsdb.plan.predicate import And, Predicate, columns_of
 from tsdb.plan.rename import renamed
 from tsdb.sql.comparison import flipped
 from tsdb.sql.condition import OPERATORS, ConditionBinder, conjuncts
 from tsdb.sql.environment import Environment
-from tsdb.sql.join_source import join_source
+from tsdb.sql.join_source import Surroundings
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
 from tsdb.sql.outside import frames_named_by
@@ -55,33 +55,51 @@ def bind_join(
     query: Query, select: exp.Select, tree: exp.Query, tables: Mapping[str, Table], environment: Environment
 ) -> tuple[Plan, tuple[str, ...]] | None:
     """The plan of a SELECT with joins and the names that it shows; None where some of it is DuckDB's."""
-    shape = ("expressions", "from_", "joins", "where", "order", "limit", "offset")
+    shape = ("expressions", "from_", "joins", "where", "order", "limit", "offset", "with_")
     from_ = select.args.get("from_")
     if not environment.native_joins or not select.args.get("joins") or not select.expressions or not only(select, *shape):
         return None
     if from_ is None or not only(from_, "this"):
         return None
+    queries = _named_queries(select)
+    if queries is None:
+        return None
     frames = {frame.name: frame for frame in frames_named_by(query, tree, tables)}
     try:
-        made = _JoinBinder(select, tables, frames, environment).bind()
+        made = _JoinBinder(select, Surroundings(tables, frames, queries, environment)).bind()
     except _Beyond:
         return None
     environment.used_outside |= bool(frames)
     return made
 
 
+def _named_queries(select: exp.Select) -> dict[str, exp.Select] | None:
+    """The SELECTs of a WITH by lower-case name; None where there are other things in it."""
+    clause = select.args.get("with_")
+    if clause is None:
+        return {}
+    found = {cte.alias.lower(): cte.this for cte in clause.expressions if isinstance(cte.this, exp.Select) and _is_plain(cte)}
+    return found if only(clause, "expressions") and len(found) == len(clause.expressions) else None
+
+
+def _is_plain(cte: exp.Expr) -> bool:
+    return only(cte, "this", "alias") and only(cte.args["alias"], "this")
+
+
 class _JoinBinder:
-    def __init__(
-        self, select: exp.Select, tables: Mapping[str, Table], frames: Mapping[str, Frame], environment: Environment
-    ) -> None:
+    def __init__(self, select: exp.Select, surroundings: Surroundings) -> None:
         self._select = select
-        self._environment = environment
+        self._environment = surroundings.environment
         self._joins: list[exp.Join] = select.args["joins"]
         items = [select.args["from_"].this, *(join.this for join in self._joins)]
-        found = [join_source(item, tables, frames) for item in items]
+        found = [surroundings.source(item) for item in items]
+        if not surroundings.queries.keys() <= {item.name.lower() for item in items if isinstance(item, exp.Table)}:
+            raise _Beyond  # DuckDB looks into what nobody names, too
         self._sources = [source for source in found if source is not None]
         names = {source.alias.lower() for source in self._sources}
-        if len(names) < len(items) or any("." in name for name in names):  # a name and a column's are joined by one
+        if (
+            None in found or len(names) < len(items) or any("." in name for name in names)
+        ):  # a name and a column's are joined by one
             raise _Beyond
         #: Columns that USING has made one, by lower-case name: the left one is meant.
         self._merged: dict[str, Found] = {}

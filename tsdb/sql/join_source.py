@@ -1,17 +1,24 @@
-"""The sides of a join: what stands in FROM under one name, with the columns that are known of it."""
+"""The sides of a join: what stands in FROM under one name, with the columns that are known of it.
+
+That is a table, the caller's data, or a SELECT of plain columns over one table, in parentheses or named by WITH.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, Filter, Frame, Plan, TableScan
-from tsdb.plan.predicate import And, Predicate
+from tsdb.plan.node import DuckQuery, Filter, Frame, Plan, Project, TableScan
+from tsdb.plan.predicate import And, Predicate, columns_of
 from tsdb.quoting import quoted_name
-from tsdb.sql.select import plain_table, refer
+from tsdb.sql.environment import Environment
+from tsdb.sql.last_row import bind_last_row
+from tsdb.sql.literal import only
+from tsdb.sql.select import bind_select, plain_table, refer
+from tsdb.sql.tree import is_local
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import SEQUENCE_COLUMN, Column
 from tsdb_format.types import Role, parse_type
@@ -43,26 +50,64 @@ class JoinSource:
 
     def plan(self) -> Plan:
         """The rows that satisfy the predicates, with the columns that were used."""
-        made = self.make(tuple(self.used))
         if not self.predicates:
-            return made
+            return self.make(tuple(self.used))
         condition = And(tuple(self.predicates))
-        return TableScan(made.table, made.columns, condition) if isinstance(made, TableScan) else Filter(made, condition)
+        made = self.make(tuple(dict.fromkeys((*self.used, *sorted(columns_of(condition))))))
+        if isinstance(made, TableScan):
+            before = () if made.predicate is None else (made.predicate,)
+            return replace(made, columns=tuple(self.used), predicate=And((*before, condition)))
+        return Filter(made, condition)
 
 
-def join_source(node: exp.Expr, tables: Mapping[str, Table], frames: Mapping[str, Frame]) -> JoinSource | None:
-    """What an item of FROM is, if it is a table of the catalog or the caller's data; None for others."""
-    named = plain_table(node)
-    if named is None:
-        return None
-    reference = refer(named, tables)
-    if reference is not None:
-        table = reference.table
-        return JoinSource(
-            reference.alias, tuple(table.schema), lambda names: TableScan(table.name, names), extra=(SEQUENCE_COLUMN,)
-        )  # fmt: skip
-    frame = frames.get(named.name)
-    return None if frame is None else _frame_source(frame, named.alias or named.name)
+@dataclass
+class Surroundings:
+    """What names in FROM may mean: tables by lower-case name, the caller's data by name, SELECTs of a WITH by lower-case name."""
+
+    tables: Mapping[str, Table]
+    frames: Mapping[str, Frame]
+    queries: Mapping[str, exp.Select]
+    environment: Environment
+
+    def source(self, node: exp.Expr) -> JoinSource | None:
+        """What an item of FROM is; None where its columns are not known here."""
+        named = plain_table(node)
+        if named is None:
+            return self._subquery(node)
+        reference = refer(named, self.tables)
+        if reference is not None:
+            table = reference.table
+            return JoinSource(
+                reference.alias, tuple(table.schema), lambda names: TableScan(table.name, names), extra=(SEQUENCE_COLUMN,)
+            )  # fmt: skip
+        alias = named.alias or named.name
+        if is_local(named):
+            query = self.queries.get(named.name.lower())
+            return None if query is None else self._select(query, alias)
+        frame = self.frames.get(named.name)
+        return None if frame is None else _frame_source(frame, alias)
+
+    def _subquery(self, node: exp.Expr) -> JoinSource | None:
+        alias = node.args.get("alias") if isinstance(node, exp.Subquery) and only(node, "this", "alias") else None
+        if alias is None or not only(alias, "this") or not isinstance(alias.this, exp.Identifier):
+            return None
+        return self._select(node.this, alias.name)
+
+    def _select(self, node: exp.Expr, alias: str) -> JoinSource | None:
+        """A SELECT of columns, with what filters, sorts and limits its rows."""
+        if not isinstance(node, exp.Select):
+            return None
+        bound = bind_select(node, self.tables, self.environment) or bind_last_row(node, self.tables, self.environment)
+        if bound is None or not bound.native or bound.outputs is None:
+            return None
+        columns = {shown: bound.reference.column(name) for shown, name in bound.outputs}
+        if len({name.lower() for name in columns}) < len(bound.outputs):
+            return None
+        made = tuple(replace(column, name=shown) for shown, column in columns.items() if column is not None)
+        origin, core = dict(bound.outputs), bound.core_plan()
+        if isinstance(core, TableScan) and all(shown == name for shown, name in bound.outputs):
+            return JoinSource(alias, made, lambda names: replace(core, columns=names))
+        return JoinSource(alias, made, lambda names: Project(core, tuple((name, origin[name]) for name in names)))
 
 
 def _frame_source(frame: Frame, alias: str) -> JoinSource | None:
