@@ -13,6 +13,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.exec import device_group
 from tsdb.exec.device_group import DeviceKey, groups_of
 from tsdb.plan.grouping import ColumnKey, ExpressionKey
+from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import Column, Schema
 from tsdb_format.types import DOUBLE, INT64, STRING, TIMESTAMP_US, ColumnType, Role
 from tsdb_format.vector import Pool, Vector
@@ -69,6 +70,21 @@ def test_devices_that_agree_are_a_group(devices: DeviceTable, keys: list[DeviceK
     else:
         assert groups.of_device.tolist() == [0] * devices.count
     assert groups.count == len(ordered)
+
+
+def test_devices_for_which_an_expression_fails_are_a_group_of_their_own(devices: DeviceTable) -> None:
+    keys = [ExpressionKey("e", "CASE WHEN host <> 'a' THEN host::BIGINT ELSE rack END", ("host", "rack"), INT64)]
+    groups, (values,) = groups_of(devices, keys)
+    failing = [device for device, host in enumerate(_HOSTS) if host not in (None, "a")]
+    whole = [device for device in range(devices.count) if device not in failing]
+    assert len({groups.of_device[device] for device in failing}) == 1
+    assert values.take(np.array(whole)).to_physical_list() == [_RACKS[device] for device in whole]
+    groups.check(groups.of_device[whole])
+    for wanted in (groups, groups.wanted(np.isin(np.arange(devices.count), [1, 3]))):
+        with pytest.raises(InvalidInput, match="Could not convert string"):
+            wanted.check(wanted.of_device[[1, 3]])
+    with pytest.raises(NotFound, match="nosuch"):
+        groups_of(devices, [ExpressionKey("e", "nosuch(host)", ("host",), INT64)])
 
 
 def test_groups_are_found_once_whatever_keys_are_called(devices: DeviceTable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +13,7 @@ import pytest
 import tsdb
 from support.aggregate_sql import CALLS, DDL, EXPRESSIONS, KEYS, question, rows, spelled
 from support.corner_sql import GROUPS
+from support.quiet import without_background
 from support.twin import Twin
 
 _LAYOUTS: dict[str, dict[str, int]] = {
@@ -277,3 +279,23 @@ def test_scans_read_what_keys_and_calls_need(twin: Twin) -> None:
     plan = twin.plan("SELECT host, max(d), sum(i) FILTER (WHERE b) FROM t WHERE l > 0 GROUP BY host, date_trunc('day', time)")
     assert "columns=[time, host, i, d, b]" in plan
     assert "columns=[]" in twin.plan("SELECT count(*) FROM t WHERE i > 3")
+
+
+def test_an_expression_fails_where_rows_are(tmp_path: Path) -> None:
+    """And not for devices whose rows WHERE leaves out, or that have none any more."""
+    with without_background(tsdb.open(tmp_path / "db")) as db:
+        db.sql("CREATE TABLE t (time TIMESTAMP TIME, host STRING TAG, n INT64)")
+        db.sql(
+            "INSERT INTO t VALUES ('2024-01-01', '1', 1), ('2024-01-01', '2', 2), ('2024-01-02', 'bad', 3), ('2024-01-02', NULL, 4)"
+        )
+        text = "SELECT host::INT AS k, count(*) FROM t WHERE {} GROUP BY k ORDER BY k"
+        assert "Aggregate" in str(db.sql("EXPLAIN " + text.format("true")).fetchall())
+        for condition, wanted in {
+            "n <> 3": [(1, 1), (2, 1), (None, 1)], "time < '2024-01-02'": [(1, 1), (2, 1)], "host = '2'": [(2, 1)], "false": [],
+        }.items():  # fmt: skip
+            assert db.sql(text.format(condition)).fetchall() == wanted, condition
+        for condition in ("true", "n >= 3", "host > '2'"):
+            with pytest.raises(tsdb.Error, match="'bad'"):
+                db.sql(text.format(condition)).fetchall()
+        db.sql("DELETE FROM t WHERE host = 'bad'")
+        assert db.sql(text.format("true")).fetchall() == [(1, 1), (2, 1), (None, 1)]
