@@ -13,6 +13,7 @@ from tsdb.exec.under_way import UnderWay
 from tsdb.settings import SETTINGS, Settings, find, show
 from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
 from tsdb_format.errors import Corruption, NotFound
+from tsdb_format.payload_table import NOT_OWNED
 from tsdb_format.types import DOUBLE, INT64, STRING, TIMESTAMP_NS, ColumnType
 
 _INT64_MAX = 2**63 - 1
@@ -55,10 +56,14 @@ def _visible_rows(table: TableSnapshot, stored: int) -> int | None:
 def files(snapshot: Snapshot, name: str | None) -> Listing:
     """Every data file of a table, or of all: what the manifest knows of it, and its pages; NULL where it cannot be opened.
 
-    ``bytes`` are those of the file and of its resource.
+    ``bytes`` are those of the file and of its resource. ``blob_files`` are the files that hold large blobs of its rows, ``blob_bytes``
+    these blobs, and ``blob_file_bytes`` all that is in those files: blobs of other data files' rows, and of rows that are gone.
     """
-    names = ("table", "path", "rows", "devices", "first_time", "last_time", "bytes", "pages", "first_sequence", "last_sequence")
-    kinds = (STRING, STRING, INT64, INT64, TIMESTAMP_NS, TIMESTAMP_NS, INT64, INT64, INT64, INT64)
+    names = (
+        "table", "path", "rows", "devices", "first_time", "last_time", "bytes", "pages", "first_sequence", "last_sequence",
+        "blob_files", "blob_bytes", "blob_file_bytes",
+    )  # fmt: skip
+    kinds = (STRING, STRING, INT64, INT64, TIMESTAMP_NS, TIMESTAMP_NS, *(INT64,) * 7)
     return Listing(names, kinds, list(_file_rows(snapshot, name)))
 
 
@@ -70,7 +75,14 @@ def _file_rows(snapshot: Snapshot, name: str | None) -> Iterator[tuple[object, .
             if isinstance(file, OpenFile):
                 times = _nanoseconds(file.min_time, scale), _nanoseconds(file.max_time, scale)
                 counts = file.row_count, file.device_count
-                yield (each, file.name, *counts, *times, file.bytes, _pages(file), file.min_sequence, file.max_sequence)
+                sequences = file.min_sequence, file.max_sequence
+                yield (each, file.name, *counts, *times, file.bytes, _pages(file), *sequences, *_blobs(file))
+
+
+def _blobs(file: OpenFile) -> tuple[int, int, int]:
+    """The files that hold blobs of a file's rows, the blobs' bytes, and those of the database's own among these files."""
+    found = file.payloads
+    return len(found), sum(each.live_bytes for each in found), sum(each.bytes for each in found if each.bytes != NOT_OWNED)
 
 
 def _nanoseconds(ticks: int, scale: int) -> int | None:

@@ -155,6 +155,20 @@ def test_snapshots_keep_the_files_they_see(table: Table) -> None:
     assert sorted(table.payload_files().values()) == [424]
 
 
+def test_show_files(table: Table) -> None:
+    table.write("a", range(50), lambda time: bytes([time]) * 100)
+    table.db.flush()
+
+    def shown() -> list[tuple[int, ...]]:
+        result = table.db.sql("SHOW FILES")
+        return [row[result.columns.index("blob_files") :] for row in result.fetchall()]
+
+    assert shown() == [(1, 5_000, 5_024)]
+    table.delete("a", 0, 9)
+    table.db.compact()
+    assert shown() == [(1, 4_000, 5_024)]
+
+
 def test_ttl(tmp_path: Path) -> None:
     import time
 

@@ -14,6 +14,7 @@ import numpy as np
 import xxhash
 
 from tsdb.blob import ExternalBlob
+from tsdb.catalog.table import TableOptions
 from tsdb.ingest.arrow import columns_of, match_columns
 from tsdb.storage.blob_intake import PutBlob, dedicated_cell
 from tsdb.storage.report import WriteReport
@@ -22,6 +23,7 @@ from tsdb_format.blob import BlobKind, located_cells, locator
 from tsdb_format.errors import InvalidInput
 from tsdb_format.payload import PART_BYTES, PayloadFiles
 from tsdb_format.schema import Schema
+from tsdb_format.section import HEADER
 from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import Pool, Vector, concat_pools
 
@@ -121,3 +123,54 @@ def _external(given: ExternalBlob) -> Pool:
     for part in PayloadFiles("").parts(path, given.position, size):
         hasher.update(part.data)
     return located_cells(BlobKind.EXTERNAL, [path], locator(given.position, size, hasher.intdigest()))
+
+
+def blob_columns(schema: Schema, given: Mapping[str, str]) -> dict[str, str]:
+    """BLOB columns of a table and the columns of files that name what is in them. Raises NotFound, InvalidInput."""
+    found = {}
+    for name, column in match_columns(schema, list(given)).items():
+        if column.type.kind is not Kind.BLOB:
+            raise InvalidInput(f"column {column.name!r} is {column.type}: only blobs are taken from files")
+        found[column.name] = given[name]
+    return found
+
+
+def contents_of(paths: Vector, folder: str, options: TableOptions, put: PutBlob, name: str) -> Vector:
+    """The files that some texts name, from ``folder`` on, as blobs; those too large for pages lie in payload files already.
+
+    Raises InvalidInput for a file that cannot be read.
+    """
+    texts = [None if text is None else os.path.join(folder, text) for text in paths.to_physical_list()]
+    known = {path: number for number, path in enumerate(dict.fromkeys(path for path in texts if path is not None))}
+    cells: dict[str, Pool] = {}
+    packed: dict[str, tuple[int, int, int]] = {}
+    path = ""
+    try:
+        for path in known:
+            size = os.stat(path).st_size
+            if size <= options.blob_inline_max or size > options.blob_packed_max:
+                with open(path, "rb", buffering=0) as file:
+                    cells[path] = _copied(file, options.blob_packed_max, put)
+        rest = [path for path in known if path not in cells]
+        if rest:
+            source = put(_packing(rest, packed))[0]
+            for path in rest:
+                cells[path] = located_cells(BlobKind.PACKED, [source], locator(*packed[path]))
+    except OSError as error:
+        raise InvalidInput(f"column {name!r}: {error.filename or path} cannot be read: {error.strerror}") from error
+    pool = concat_pools([cells[path] for path in known])[0] if known else Pool.of([b""])
+    return Vector(_BLOB, np.array([known.get(path or "", 0) for path in texts], np.int32), paths.validity, pool)
+
+
+def _packing(paths: Sequence[str], packed: dict[str, tuple[int, int, int]]) -> Iterator[bytes]:
+    """What is in some files, end to end; notes where each one is in a payload file, its size and its checksum."""
+    position = HEADER.size
+    for path in paths:
+        hasher, size = xxhash.xxh3_64(), 0
+        with open(path, "rb", buffering=0) as file:
+            for part in _parts(file):
+                hasher.update(part)
+                size += len(part)
+                yield part
+        packed[path] = position, size, hasher.intdigest()
+        position += size

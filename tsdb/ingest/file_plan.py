@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from tsdb.ingest.cells import Cells, read_cells
 from tsdb.ingest.convert import reason
@@ -14,8 +14,12 @@ from tsdb.ingest.source import Source
 from tsdb.quoting import quoted_name, quoted_text
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import Column, Schema
-from tsdb_format.types import Role
+from tsdb_format.types import STRING, Role
 from tsdb_format.vector import Vector
+
+#: Columns of the table whose blobs are in files, and the columns that name these.
+Blobs: TypeAlias = Mapping[str, str]
+NO_BLOBS: Blobs = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,9 @@ class FilePlan:
         return out
 
 
-def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan | None:
+def plan_csv(source: Source, schema: Schema, options: TimeOptions, blobs: Blobs = NO_BLOBS) -> FilePlan | None:
     """The plan for a CSV file; None where it holds nothing. Raises NotFound, InvalidInput."""
-    known = {column.name for column in schema} | ({options.time} if options.time else set())
+    known = {column.name for column in schema} | ({options.time} if options.time else set()) | set(blobs.values())
     layout = read_layout(source, known)
     if layout is None:
         return None
@@ -114,7 +118,7 @@ def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan |
             )
         matched = dict(enumerate(wanted))
     else:
-        matched = match_header(source, layout.header, schema, options.time)
+        matched = match_header(source, layout.header, schema, options.time, blobs)
     plans: list[ColumnPlan] = []
     for index, column in matched.items():
         cells = [row[index] for row in layout.sample if index < len(row)]
@@ -128,7 +132,7 @@ def plan_csv(source: Source, schema: Schema, options: TimeOptions) -> FilePlan |
     return FilePlan(source, layout, tuple(plans), ignored)
 
 
-def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeOptions) -> FilePlan:
+def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeOptions, blobs: Blobs = NO_BLOBS) -> FilePlan:
     """The plan for a Parquet file. Raises NotFound, InvalidInput."""
     import duckdb
 
@@ -140,7 +144,7 @@ def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeO
         [[rows]] = connection.execute(f"SELECT sum(num_rows) FROM {metadata}").fetchall()
     except duckdb.Error as error:
         raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
-    matched = match_header(source, names, schema, options.time)
+    matched = match_header(source, names, schema, options.time, blobs)
     plans: list[ColumnPlan] = []
     for index, column in matched.items():
         cells = [row[index] for row in sample]
@@ -150,9 +154,18 @@ def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeO
     return FilePlan(source, None, tuple(plans), ignored, int(rows))
 
 
-def match_header(source: Source, names: Sequence[str], schema: Schema, time: str | None) -> dict[int, Column]:
-    """Which column of the table each of the file's is; those that the table does not have are left out."""
-    by_name: Mapping[str, Column] = {column.name.lower(): column for column in schema}
+def match_header(
+    source: Source, names: Sequence[str], schema: Schema, time: str | None, blobs: Blobs = NO_BLOBS
+) -> dict[int, Column]:
+    """Which column of the table each of the file's is; those that the table does not have are left out.
+
+    ``blobs`` are columns of the table by the file's columns that name their files: these come as texts.
+    """
+    by_name: Mapping[str, Column] = {column.name.lower(): column for column in schema if column.name not in blobs}
+    for column_name, path_name in blobs.items():
+        if path_name.lower() not in {name.lower() for name in names}:
+            raise NotFound(f"{source.path} has no column {path_name!r}; it has: {', '.join(names)}")
+        by_name = {**by_name, path_name.lower(): replace(schema.column(column_name), type=STRING)}
     if time is not None:
         if time.lower() not in {name.lower() for name in names}:
             raise NotFound(f"{source.path} has no column {time!r}; it has: {', '.join(names)}")

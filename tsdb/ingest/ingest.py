@@ -6,16 +6,18 @@ how far every source was read: an interrupted ingest goes on from there, a finis
 
 from __future__ import annotations
 
+import os
 import threading
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tsdb.catalog.table import Table, create_table_text
-from tsdb.ingest.block import Block, TextPools
+from tsdb.ingest.blob import blob_columns, contents_of
+from tsdb.ingest.block import INTERNED, Block, TextPools
 from tsdb.ingest.chunk import Ahead, Chunk, ChunkBuilder
 from tsdb.ingest.csv_block import read_csv_blocks
 from tsdb.ingest.csv_text import PIECE_BYTES
@@ -25,9 +27,11 @@ from tsdb.ingest.parquet_block import BATCH_ROWS, read_parquet_blocks
 from tsdb.ingest.reject import RejectFile
 from tsdb.ingest.source import Position, Source, find_sources, resume_point
 from tsdb.settings import memory_default
+from tsdb.storage.blob_intake import PutBlob
 from tsdb.storage.store import Store
 from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.types import Role
+from tsdb_format.vector import Vector
 
 #: Of the memory limit, what reading may take: DuckDB for Parquet, pieces in flight for CSV.
 READER_SHARE = 4
@@ -84,6 +88,7 @@ def ingest(
     memory_limit: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     again: bool = False,
+    blob: Mapping[str, str] | None = None,
 ) -> IngestReport:
     """Read files, globs and directories into a table.
 
@@ -91,7 +96,8 @@ def ingest(
     ``time_unit`` (s, ms, us, ns) is the unit of epoch numbers, ``timezone`` the zone of times that do not name one (default UTC).
     ``tag_from_path`` such as ``{group}/{metric}.csv`` takes tags from the end of each path. ``create`` makes the table if there is
     none, with ``tags`` as its tags and types by inference. Bad rows go to the file ``rejects``. Files that were ingested before and
-    did not change are skipped unless ``again``. ``memory_limit`` bytes default to a quarter of the machine's.
+    did not change are skipped unless ``again``. ``memory_limit`` bytes default to a quarter of the machine's. For BLOB columns
+    ``blob`` names the files' columns of paths, relative to the file they are in, of what is to become blobs.
 
     Raises NotFound, InvalidInput (what was committed until then stays), ReadOnly.
     """
@@ -101,7 +107,7 @@ def ingest(
     limit = memory_limit or memory_default()
     with _Reader(store.threads, limit) as reader:
         target, created = _target(store, reader, table or table_name(sources), sources, tags, options, create)
-        job = _Job(store, target, reader, sources, options, limit, again)
+        job = _Job(store, target, reader, sources, options, limit, again, blob_columns(target.schema, blob or {}))
         try:
             with RejectFile(rejects, more=job.resumes()) as reject_file:
                 inserted, updated = job.run(reject_file, on_progress)
@@ -177,6 +183,7 @@ class _Job:
     options: TimeOptions
     memory_limit: int
     again: bool
+    blobs: dict[str, str]
     read: int = 0
     files: int = 0
     notes: list[str] = field(default_factory=list)
@@ -186,6 +193,7 @@ class _Job:
     bytes_here: float = 0.0
     path: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
+    put: PutBlob = field(init=False)
 
     def resumes(self) -> bool:
         """Whether some source was left half-read."""
@@ -201,16 +209,17 @@ class _Job:
             if on_progress is not None:
                 on_progress(Progress(self.rows_seen, min(total, self.bytes_before + int(self.bytes_here)), total, self.path))
 
-        chunks = Ahead(self._chunks(), 1, show, self.stop)
-        try:
-            for chunk in chunks:
-                show()
-                report = self.store.write_pieces(self.table.name, chunk.columns, chunk.sources)
-                chunk.columns.clear()
-                rejects.add(chunk.rejects)
-                inserted, updated = inserted + report.inserted, updated + report.updated
-        finally:
-            chunks.close()
+        with self.store.writer.blobs(self.table) as self.put:
+            chunks = Ahead(self._chunks(), 1, show, self.stop)
+            try:
+                for chunk in chunks:
+                    show()
+                    report = self.store.write_pieces(self.table.name, chunk.columns, chunk.sources)
+                    chunk.columns.clear()
+                    rejects.add(chunk.rejects)
+                    inserted, updated = inserted + report.inserted, updated + report.updated
+            finally:
+                chunks.close()
         show()
         return inserted, updated
 
@@ -248,13 +257,20 @@ class _Job:
 
     def _plan(self, source: Source) -> FilePlan | None:
         if source.format == "csv":
-            return plan_csv(source, self.table.schema, self.options)
-        return plan_parquet(self.reader.connection(), source, self.table.schema, self.options)
+            return plan_csv(source, self.table.schema, self.options, self.blobs)
+        return plan_parquet(self.reader.connection(), source, self.table.schema, self.options, self.blobs)
 
     def _blocks(self, plan: FilePlan, pools: TextPools, start: Position) -> Iterator[Block]:
         if plan.layout is not None:
             return read_csv_blocks(plan, pools, start, self.reader.csv_threads)
         return read_parquet_blocks(self.reader.connection(), plan, pools, start)
+
+    def _contents(self, block: Block, name: str, pools: TextPools, source: Source) -> Vector:
+        """What is in the files that a column of a block names."""
+        paths = block.columns[name]
+        if paths.pool is INTERNED:
+            paths = Vector(paths.type, paths.values, paths.validity, pools.pools[name].pool)
+        return contents_of(paths, os.path.dirname(os.path.abspath(source.path)), self.table.options, self.put, name)
 
     def _read(self, plan: FilePlan, builder: ChunkBuilder, start: Position, rejected: int) -> Iterator[Chunk]:
         """One file's chunks; its last rows stay in the builder."""
@@ -263,6 +279,8 @@ class _Job:
         for block in self._blocks(plan, builder.pools, start):
             if self.stop.is_set():
                 return
+            for name in self.blobs:
+                block.columns[name] = self._contents(block, name, builder.pools, source)
             builder.add(block)
             rejected += len(block.rejects)
             reached = block.position

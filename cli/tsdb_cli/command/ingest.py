@@ -27,6 +27,7 @@ _NOTES_MAX = 5
 @click.option("--format", "form", type=click.Choice(["csv", "parquet"]), help="The files' format; default: by name and content.")
 @click.option("--rejects", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write what does not fit to FILE.")
 @click.option("--again", is_flag=True, help="Read files that were read completely before once more.")
+@click.option("--blob", metavar="COLUMN=PATHS", multiple=True, help="Fill a BLOB column with the files that a column names.")
 @click.option("--memory-limit", metavar="SIZE", help="At most this much memory, e.g. 2GB; default: a quarter of the machine's.")
 def command(database_path: Path, files: tuple[str, ...], table: str | None, create: bool, form: str | None, **options: Any) -> int:
     """Read FILEs (also globs and folders) into TABLE of the database DB, which is made where there is none.
@@ -34,10 +35,12 @@ def command(database_path: Path, files: tuple[str, ...], table: str | None, crea
     Safe to repeat and to interrupt: rows are told apart by tags and time, and what was read completely is not read again. Rows that
     do not fit the table are counted and left out (exit code 3), and written to the --rejects file with line, column and reason.
     """
-    tags, limit = options.pop("tags"), options.pop("memory_limit")
+    tags, limit, blobs = options.pop("tags"), options.pop("memory_limit"), options.pop("blob")
     named = {name: value for name, value in options.items() if value not in (None, False)}
     if tags is not None:
         named["tags"] = [name.strip() for name in tags.split(",") if name.strip()]
+    if blobs:
+        named["blob"] = dict(_assigned(text) for text in blobs)
     if limit is not None:
         named["memory_limit"] = _bytes(limit)
     with database.opened(database_path, "rw") as db, progress_bar() as on_progress:
@@ -57,6 +60,13 @@ def command(database_path: Path, files: tuple[str, ...], table: str | None, crea
     ]
     print(f"{', '.join(parts)} in {terminal.seconds_text(report.seconds)} ({rate:,.0f} rows/s)", file=sys.stderr)
     return failure.REJECTED if report.rejected else failure.DONE
+
+
+def _assigned(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise click.BadParameter(f"{text!r} is not of the form COLUMN=PATHS", param_hint="--blob")
+    return name.strip(), value.strip()
 
 
 def _bytes(text: str) -> int:
