@@ -14,16 +14,18 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.exec.join_key import are_comparable
-from tsdb.plan.node import Comparison, Filter, HashJoin, JoinKind, Limit, Plan, Project, Side, Sort, SortKey
+from tsdb.plan.node import Comparison, DuckQuery, Filter, HashJoin, JoinKind, Limit, Plan, Project, Side, Sort, SortKey
 from tsdb.plan.predicate import And, Predicate, columns_of
 from tsdb.plan.rename import renamed
+from tsdb.sql.clause import text_place
 from tsdb.sql.comparison import flipped
 from tsdb.sql.condition import OPERATORS, ConditionBinder, conjuncts
 from tsdb.sql.environment import Environment
+from tsdb.sql.join_list import list_place, list_splices
 from tsdb.sql.join_source import Surroundings
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
-from tsdb.sql.outside import frames_named_by
+from tsdb.sql.outside import INPUT_PREFIX, frames_named_by
 from tsdb.sql.select import bind_counts
 from tsdb.sql.statement import Query
 from tsdb_format.schema import Column
@@ -53,8 +55,8 @@ Found = tuple[int, Column]
 
 def bind_join(
     query: Query, select: exp.Select, tree: exp.Query, tables: Mapping[str, Table], environment: Environment
-) -> tuple[Plan, tuple[str, ...]] | None:
-    """The plan of a SELECT with joins and the names that it shows; None where some of it is DuckDB's."""
+) -> tuple[Plan, tuple[str, ...] | None] | None:
+    """The plan of a SELECT with joins and the names that it shows (None: DuckDB names them); None where the joins are DuckDB's."""
     shape = ("expressions", "from_", "joins", "where", "order", "limit", "offset", "with_")
     from_ = select.args.get("from_")
     if not environment.native_joins or not select.args.get("joins") or not select.expressions or not only(select, *shape):
@@ -66,7 +68,7 @@ def bind_join(
         return None
     frames = {frame.name: frame for frame in frames_named_by(query, tree, tables)}
     try:
-        made = _JoinBinder(select, Surroundings(tables, frames, queries, environment)).bind()
+        made = _JoinBinder(query, select, Surroundings(tables, frames, queries, environment)).bind()
     except _Beyond:
         return None
     environment.used_outside |= bool(frames)
@@ -87,7 +89,8 @@ def _is_plain(cte: exp.Expr) -> bool:
 
 
 class _JoinBinder:
-    def __init__(self, select: exp.Select, surroundings: Surroundings) -> None:
+    def __init__(self, query: Query, select: exp.Select, surroundings: Surroundings) -> None:
+        self._query = query
         self._select = select
         self._environment = surroundings.environment
         self._joins: list[exp.Join] = select.args["joins"]
@@ -107,7 +110,8 @@ class _JoinBinder:
         #: Conditions above all joins.
         self._above: list[Predicate] = []
 
-    def bind(self) -> tuple[Plan, tuple[str, ...]]:
+    def bind(self) -> tuple[Plan, tuple[str, ...] | None]:
+        """The plan, and the names that it shows, None where DuckDB computes the list."""
         steps = [self._step(number, join) for number, join in enumerate(self._joins)]
         where = self._select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
@@ -117,19 +121,49 @@ class _JoinBinder:
         counts = bind_counts(self._select, self._environment)
         if counts is None or not all(step.keys for step in steps):
             raise _Beyond
+        if outputs is None:
+            return self._computed(steps, keys, *counts), None
         for at, column in outputs:
             self._name(at, column)
+        names = tuple(self._shown)
+        shown = unique_names(list(names))
+        columns = tuple((name, self._name(*found)) for name, found in zip(shown, outputs, strict=True))
+        return Project(self._rows(steps, keys, *counts), columns), names
+
+    def _rows(self, steps: Sequence[_Step], keys: tuple[SortKey, ...], limit: int | None, offset: int) -> Plan:
+        """The joined rows, filtered, in order and limited."""
         plan = self._joined(steps)
         if self._above:
             plan = Filter(plan, And(tuple(self._above)))
         if keys:
             plan = Sort(plan, keys)
-        limit, offset = counts
-        if limit is not None or offset:
-            plan = Limit(plan, limit, offset)
-        names = tuple(self._shown)
-        shown = unique_names(list(names))
-        return Project(plan, tuple((name, self._name(*found)) for name, found in zip(shown, outputs, strict=True))), names
+        return Limit(plan, limit, offset) if limit is not None or offset else plan
+
+    def _computed(self, steps: Sequence[_Step], keys: tuple[SortKey, ...], limit: int | None, offset: int) -> DuckQuery:
+        """The list computed by DuckDB over the joined rows."""
+        from tsdb.exec.fold import functions
+        from tsdb.sql.rewrite import assemble, computes_rows
+
+        tokens = self._query.tokens
+        place = list_place(tokens, self._select.args["from_"].this)
+        if place is None or not computes_rows(tokens[slice(*place)], self._select, functions(scalar=True)):
+            raise _Beyond
+        named: dict[str, None] = {}
+
+        def name(node: exp.Column) -> str:
+            found = self._resolve(node, len(self._sources))
+            if found is None:
+                raise _Beyond
+            named[self._name(*found)] = None
+            return self._name(*found)
+
+        splices = list_splices(self._query, self._select, place, [each for each in self._sources if not each.hidden], name)
+        if splices is None:
+            raise _Beyond
+        child = Project(self._rows(steps, keys, limit, offset), tuple((each, each) for each in named))
+        start, end = text_place(tokens, place)
+        whole = [(0, start, "SELECT "), (end, tokens[-1].end, f" FROM {INPUT_PREFIX}0")]
+        return assemble(self._query, [*splices, *whole], ((f"{INPUT_PREFIX}0", child),), self._environment)
 
     # ------------------------------------------------------------------------------------------------ names
 
@@ -252,8 +286,8 @@ class _JoinBinder:
 
     # ------------------------------------------------------------------------------------------------ list and order
 
-    def _outputs(self) -> list[Found]:
-        """The column of each item of the select list."""
+    def _outputs(self) -> list[Found] | None:
+        """The column of each item of the select list; None where one computes something."""
         made: list[Found] = []
         self._shown: list[str] = []
         for item in self._select.expressions:
@@ -265,7 +299,7 @@ class _JoinBinder:
             inner = item.this if isinstance(item, exp.Alias) and only(item, "this", "alias") else item
             one = self._resolve(inner, len(self._sources)) if isinstance(inner, exp.Column) else None
             if one is None:
-                raise _Beyond
+                return None
             made.append(one)
             self._shown.append(item.alias if isinstance(item, exp.Alias) else one[1].name)
         return made
@@ -290,7 +324,7 @@ class _JoinBinder:
             raise _Beyond
         return made
 
-    def _sort_keys(self, outputs: list[Found]) -> tuple[SortKey, ...]:
+    def _sort_keys(self, outputs: list[Found] | None) -> tuple[SortKey, ...]:
         order = self._select.args.get("order")
         if order is None:
             return ()
@@ -307,17 +341,19 @@ class _JoinBinder:
             keys.setdefault(name, SortKey(name, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
         return tuple(keys.values())
 
-    def _key_column(self, node: exp.Expr, outputs: list[Found]) -> Found:
+    def _key_column(self, node: exp.Expr, outputs: list[Found] | None) -> Found:
         """What ORDER BY names: a position, an alias before a column, or a column."""
         if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
             position = int(node.this)
-            if not 1 <= position <= len(outputs):
+            if outputs is None or not 1 <= position <= len(outputs):
                 raise _Beyond
             return outputs[position - 1]
         found: Found | None = None
         if isinstance(node, exp.Column) and node.args.get("table") is None and isinstance(node.this, exp.Identifier):
             aliased = self._aliases.get(node.this.name.lower())
             found = None if aliased is None else self._resolve(aliased, len(self._sources))
+            if aliased is not None and found is None:
+                raise _Beyond
         found = found or self._resolve(node, len(self._sources))
         if found is None:
             raise _Beyond
