@@ -19,14 +19,15 @@ from tsdb.plan.node import Aggregate, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, columns_of
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import NATIVE, SYNTAX_WORDS, CallReader, CallText, read_call
-from tsdb.sql.clause import Clauses, Range, find_clauses, sort_expression, text_place, unwrapped
+from tsdb.sql.clause import Clauses, find_clauses, sort_expression, text_place
 from tsdb.sql.environment import Environment
 from tsdb.sql.group import Group, read_group
 from tsdb.sql.literal import only
+from tsdb.sql.nesting import Range, unwrapped
 from tsdb.sql.select import bind_where, single_table
 from tsdb.sql.statement import Query
 from tsdb.sql.table_text import TableText, word_of
-from tsdb.sql.token import NUMBER, PARAMETER, WORD
+from tsdb.sql.token import NUMBER, WORD
 from tsdb_format.types import ColumnType, Kind
 
 _PARTS = (
@@ -340,11 +341,6 @@ class _Binder:
             made = f"{name}:{number}"
         self.made.taken.add(made.lower())
         return made
-
-
-def parameters_in(text: TableText, place: Range) -> bool:
-    """Whether a run of tokens has parameters."""
-    return any(token.kind == PARAMETER for token in text.tokens[slice(*place)])
 
 
 def spliced(made: AggregateSelect, place: Range) -> str:

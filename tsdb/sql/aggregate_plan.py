@@ -10,10 +10,11 @@ from tsdb.plan.predicate import And, Predicate
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
 from tsdb.sql.aggregate import AggregateSelect, Item, spliced
-from tsdb.sql.clause import Range, sort_expression, text_place, unwrapped
+from tsdb.sql.clause import sort_expression, text_place
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
+from tsdb.sql.nesting import Range, unwrapped
 from tsdb.sql.select import bind_counts
 from tsdb.sql.token import NUMBER, PARAMETER
 from tsdb.sql.tree import parse_expression

@@ -10,8 +10,9 @@ from tsdb.catalog.table import Table
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import CallText, read_call
-from tsdb.sql.clause import Clauses, Range, closing, find_clauses, text_place
+from tsdb.sql.clause import Clauses, find_clauses, text_place
 from tsdb.sql.environment import Environment
+from tsdb.sql.nesting import Range, closing
 from tsdb.sql.select import plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.table_text import TableText
@@ -55,7 +56,7 @@ def _calls(text: TableText, place: Range) -> Iterator[CallText]:
     while at < stop:
         token = text.tokens[at]
         if token.is_symbol("(") and at + 1 < stop and text.tokens[at + 1].upper in ("SELECT", "FROM", "WITH", "VALUES"):
-            at = closing(text.tokens, at) or stop
+            at = closing(text.tokens, at)
             continue
         call = read_call(text.tokens, at, stop) if token.is_name and token.text.lower() in _NAMES else None
         if call is not None and call.plain and len(call.arguments) == 1:

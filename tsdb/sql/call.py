@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tsdb.plan.grouping import Call
 from tsdb.plan.predicate import Predicate
-from tsdb.sql.clause import Range, closing, split, unwrapped
+from tsdb.sql.nesting import Range, at_top, closing, split, unwrapped
 from tsdb.sql.token import NUMBER, STRING, Token
 from tsdb_format.schema import Column
 from tsdb_format.types import DOUBLE, HUGEINT, INT64, ColumnType, Kind, Role
@@ -55,14 +55,14 @@ def read_call(tokens: Sequence[Token], at: int, stop: int) -> CallText | None:
     if at + 1 >= stop or not tokens[at].is_name or not tokens[at + 1].is_symbol("("):
         return None
     close = closing(tokens, at + 1)
-    if close is None or close >= stop:
+    if close >= stop:
         return None
     inside = (at + 2, close)
-    plain = not (at and tokens[at - 1].is_symbol(".")) and not any(tokens[i].upper in _INSIDE for i in _top(tokens, inside))
+    plain = not (at and tokens[at - 1].is_symbol(".")) and not any(tokens[i].upper in _INSIDE for i in at_top(tokens, *inside))
     end, condition = close + 1, None
     if end + 1 < stop and tokens[end].upper == "FILTER" and tokens[end + 1].is_symbol("("):
         last = closing(tokens, end + 1)
-        if last is None or last >= stop:
+        if last >= stop:
             return None
         condition = (end + 2 + (tokens[end + 2].upper == "WHERE"), last)
         end = last + 1
@@ -71,16 +71,6 @@ def read_call(tokens: Sequence[Token], at: int, stop: int) -> CallText | None:
     return CallText(
         tokens[at].text.lower(), at, end, split(tokens, inside), condition, plain, behind in ("OVER", "IGNORE", "RESPECT")
     )
-
-
-def _top(tokens: Sequence[Token], place: Range) -> list[int]:
-    """The tokens of a range that are in no further parentheses."""
-    found, depth = [], 0
-    for at in range(*place):
-        depth += tokens[at].is_symbol("(", "[", "{") - tokens[at].is_symbol(")", "]", "}")
-        if depth == 0:
-            found.append(at)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

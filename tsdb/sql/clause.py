@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tsdb.sql.nesting import Range, closing, nesting, split
 from tsdb.sql.token import Token
 from tsdb.sql.tree import span
 
-#: Tokens [start, stop).
-Range = tuple[int, int]
 #: Keywords that start a clause, with the word that must follow, and the tree's name of the clause.
 _CLAUSES = {
     "SELECT": ("", "expressions"), "FROM": ("", "from_"), "WHERE": ("", "where"), "GROUP": ("BY", "group"),
@@ -74,40 +73,6 @@ def find_clauses(tokens: Sequence[Token], select: exp.Select, table: exp.Table) 
         if not all(_holds(tokens, place, node) for place, node in zip(places, nodes, strict=False)):
             return None
     return Clauses(tokens, spans, items, groups, orders)
-
-
-def split(tokens: Sequence[Token], place: Range) -> tuple[Range, ...]:
-    """The parts between commas outside of parentheses; none where there is no token."""
-    parts, start, depth = [], place[0], 0
-    for at in range(*place):
-        depth += nesting(tokens[at])
-        if depth == 0 and tokens[at].is_symbol(","):
-            parts.append((start, at))
-            start = at + 1
-    return (*parts, (start, place[1])) if start < place[1] else tuple(parts)
-
-
-def nesting(token: Token) -> int:
-    """How a token changes the depth of parentheses."""
-    return int(token.is_symbol("(", "[", "{")) - int(token.is_symbol(")", "]", "}"))
-
-
-def closing(tokens: Sequence[Token], opening: int) -> int | None:
-    """The parenthesis that closes the one at ``opening``."""
-    depth = 0
-    for at in range(opening, len(tokens)):
-        depth += nesting(tokens[at])
-        if depth == 0:
-            return at
-    return None
-
-
-def unwrapped(tokens: Sequence[Token], place: Range) -> Range:
-    """An expression without the parentheses around all of it."""
-    start, stop = place
-    while stop - start > 2 and tokens[start].is_symbol("(") and closing(tokens, start) == stop - 1:
-        start, stop = start + 1, stop - 1
-    return start, stop
 
 
 def sort_expression(tokens: Sequence[Token], place: Range) -> Range:
@@ -171,7 +136,7 @@ def _list_start(tokens: Sequence[Token], clause: Range) -> int:
     if at < clause[1] and tokens[at].upper in ("ALL", "DISTINCT"):
         at += 1
         if tokens[at - 1].upper == "DISTINCT" and tokens[at].upper == "ON" and tokens[at + 1].is_symbol("("):
-            at = (closing(tokens, at + 1) or at) + 1
+            at = closing(tokens, at + 1) + 1
     return at
 
 

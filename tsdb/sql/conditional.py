@@ -6,6 +6,7 @@ what they mean there. That they are whole, with every parenthesis of their own, 
 
 from __future__ import annotations
 
+from tsdb.sql.nesting import nesting
 from tsdb.sql.statement import Delete, DeleteDevices, Query, ShowDevices, Update
 from tsdb.sql.token import Cursor
 from tsdb_format.errors import InvalidInput
@@ -69,7 +70,7 @@ def read_show_devices(query: Query) -> ShowDevices:
     """SHOW DEVICES FROM t [AS x] [WHERE …] [LIMIT n] [OFFSET n]."""
     tokens, depth, end = list(query.tokens), 0, len(query.tokens)
     for at, token in enumerate(tokens):
-        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        depth += nesting(token)
         if depth == 0 and token.upper in ("LIMIT", "OFFSET"):
             end = at
             break
@@ -135,7 +136,7 @@ def _skip(cursor: Cursor, words: frozenset[str]) -> None:
     depth = 0
     while not cursor.done:
         token = cursor.tokens[cursor.at]
-        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        depth += nesting(token)
         distinct = token.upper == "FROM" and cursor.tokens[cursor.at - 1].upper == "DISTINCT"  # IS DISTINCT FROM
         ends = (token.upper in _CLAUSES or token.upper in words) and not distinct
         if depth < 0 or (depth == 0 and (ends or token.is_symbol(","))):

@@ -14,6 +14,7 @@ from sqlglot import exp
 from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment
 from tsdb.sql.moment_text import TIMES_OF_DAY, is_now, now_text
+from tsdb.sql.nesting import nesting
 from tsdb.sql.statement import Query
 from tsdb.sql.token import PARAMETER, Token
 from tsdb.sql.tree import parse_expression
@@ -75,7 +76,7 @@ def _operand_end(tokens: Sequence[Token], start: int) -> int:
     depth = cases = 0
     for at in range(start, len(tokens)):
         token = tokens[at]
-        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        depth += nesting(token)
         cases += (token.upper == "CASE") - (token.upper == "END")
         if depth < 0 or (depth == 0 and cases <= 0 and (token.upper in _ENDS or token.is_symbol(",", *_COMPARISONS))):
             return at

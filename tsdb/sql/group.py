@@ -9,7 +9,7 @@ from tsdb.plan.grouping import BucketKey, ColumnKey, ExpressionKey, GroupKey
 from tsdb.plan.schema import duckdb_name
 from tsdb.sql import bucket
 from tsdb.sql.call import SYNTAX_WORDS, CallText, read_call
-from tsdb.sql.clause import Range, unwrapped
+from tsdb.sql.nesting import Range, unwrapped
 from tsdb.sql.table_text import TableText
 from tsdb.sql.token import PARAMETER, QUOTED, STRING, WORD
 from tsdb_format.errors import InvalidInput

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tsdb.sql.nesting import nesting
 from tsdb.sql.statement import (
     AlterTable,
     Checkpoint,
@@ -146,7 +147,7 @@ def _settings_clause(tokens: list[Token]) -> int | None:
     """Where ``SETTINGS name = …`` starts outside of parentheses; a name called settings is never followed by ``name =``."""
     depth = 0
     for at, token in enumerate(tokens[:-2]):
-        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        depth += nesting(token)
         if depth == 0 < at and token.upper == "SETTINGS" and tokens[at + 1].is_name and tokens[at + 2].is_symbol("="):
             return at
     return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tsdb.plan.predicate import Predicate
-from tsdb.sql.clause import Range, text_place, unwrapped
+from tsdb.sql.clause import text_place
 from tsdb.sql.condition import ConditionBinder
 from tsdb.sql.constant import Constant, ConstantKind
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import fold
 from tsdb.sql.native import TableReference
+from tsdb.sql.nesting import Range, unwrapped
 from tsdb.sql.select import column_of
 from tsdb.sql.statement import Query
 from tsdb.sql.token import PARAMETER, QUOTED, STRING, WORD, Token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tsdb.sql.series.block import closing
+from tsdb.sql.nesting import closing
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft
 

@@ -5,11 +5,12 @@ Positions are indices of tokens, ranges are half-open. Nothing is understood her
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tsdb.quoting import quoted_name
+from tsdb.sql.nesting import at_top, closing, nesting, split
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.token import QUOTED, WORD, Token
 
@@ -79,7 +80,7 @@ class Block:
         if start < clause.end and tokens[start].upper in ("DISTINCT", "ALL"):
             distinct_on = start + 1 < clause.end and tokens[start + 1].upper == "ON"
             start = closing(tokens, start + 2) + 1 if distinct_on else start + 1
-        return [_item(tokens, *part) for part in split(tokens, start, clause.end)]
+        return [_item(tokens, *part) for part in split(tokens, (start, clause.end))]
 
     def keep_name(self, at: int) -> list[Edit]:
         """The edit that has the item around a token keep the name under which it is written, where it has no alias."""
@@ -102,45 +103,11 @@ def block_at(draft: Draft, at: int) -> Block | None:
         inside = opening
 
 
-def closing(tokens: Sequence[Token], opening: int) -> int:
-    """The position of the parenthesis, bracket or brace that closes the one at a position; the end where none does."""
-    depth = 0
-    for at in range(opening, len(tokens)):
-        depth += _deeper(tokens[at])
-        if depth == 0:
-            return at
-    return len(tokens)
-
-
-def split(tokens: Sequence[Token], start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of [start, end) between commas; an empty one at the end is left out."""
-    parts, first = [], start
-    for at in at_top(tokens, start, end):
-        if tokens[at].is_symbol(","):
-            parts.append((first, at))
-            first = at + 1
-    return [*parts, (first, end)] if first < end else parts
-
-
-def at_top(tokens: Sequence[Token], start: int, end: int) -> Iterator[int]:
-    """Positions in [start, end) outside of parentheses; those of the parentheses themselves are left out."""
-    depth = 0
-    for at in range(start, end):
-        change = _deeper(tokens[at])
-        depth += change
-        if depth == 0 and change == 0:
-            yield at
-
-
-def _deeper(token: Token) -> int:
-    return token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
-
-
 def _opening(tokens: Sequence[Token], at: int) -> int:
     """The position of the parenthesis around a token; −1 where there is none."""
     depth = 0
     for before in range(at - 1, -1, -1):
-        depth += _deeper(tokens[before])
+        depth += nesting(tokens[before])
         if depth > 0:
             return before
     return -1

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tsdb.catalog.table import Table
-from tsdb.sql.series.block import Block, at_top, closing
+from tsdb.sql.nesting import at_top, closing
+from tsdb.sql.series.block import Block
 from tsdb.sql.series.draft import joined
 from tsdb.sql.series.fill import Parts
 from tsdb.sql.series.source import source_of

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tsdb.sql.series.block import at_top, closing, split
+from tsdb.sql.nesting import Range, at_top, closing, split
 from tsdb.sql.series.draft import Draft
-
-Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def call_at(draft: Draft, at: int) -> Call:
         draft.fail("the parenthesis does not close", at + 1)
     arguments: list[Range] = []
     named: dict[str, Range] = {}
-    for start, end in split(tokens, at + 2, close):
+    for start, end in split(tokens, (at + 2, close)):
         if end - start > 2 and tokens[start].is_name and tokens[start + 1].is_symbol("=>", ":="):
             named[tokens[start].text.lower()] = (start + 2, end)
         else:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tsdb.catalog.table import Table
-from tsdb.sql.series.block import Block, at_top, block_at, closing, split
+from tsdb.sql.nesting import at_top, closing, split
+from tsdb.sql.series.block import Block, block_at
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit, Part
 from tsdb.sql.series.source import no_source, source_of
@@ -124,7 +125,7 @@ def _named(draft: Draft, block: Block | None, at: int) -> _Window:
     if at >= len(tokens) or not tokens[at].is_name:
         draft.expected("a window after OVER", at)
     clause = block.clauses.get("WINDOW") if block is not None else None
-    for start, end in split(tokens, clause.start, clause.end) if clause is not None else ():
+    for start, end in split(tokens, (clause.start, clause.end)) if clause is not None else ():
         if end - start > 3 and tokens[start].text.lower() == tokens[at].text.lower() and tokens[start + 1].upper == "AS":
             return _Window((draft.span(at, at + 1),), _order(draft, start + 3, end - 1), at + 1)
     return draft.fail(f"there is no window {tokens[at].text!r}", at)

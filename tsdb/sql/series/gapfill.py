@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tsdb.catalog.table import Table
+from tsdb.sql.nesting import split
 from tsdb.sql.series.aggregate import aggregates
-from tsdb.sql.series.block import Block, Item, block_at, split
+from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.bound import time_bounds
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit
@@ -193,7 +194,7 @@ class _Gapfill:
             return
         aliases = {item.alias.lower() for item in self.items if item.alias is not None}
         texts = [_same(draft, (item.start, item.end)) for item in self.items]
-        for start, end in split(draft.tokens, clause.start, clause.end):
+        for start, end in split(draft.tokens, (clause.start, clause.end)):
             token, single = draft.tokens[start], end - start == 1
             listed = single and (token.kind == NUMBER or token.text.lower() in aliases)
             bucketed = any(start <= call.at < end for call in self.calls)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
+from tsdb.sql.nesting import closing, split
 from tsdb.sql.series.aggregate import aggregates
-from tsdb.sql.series.block import Block, Item, block_at, closing, split
+from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.fill import ROWS, Bucket, Filling, Parts, Spine, is_constant, shown_name
 from tsdb.sql.series.source import Source, no_source, source_of
@@ -253,7 +254,7 @@ def _fills(draft: Draft, cursor: Cursor) -> list[str | tuple[int, int]]:
         draft.expected("'(' after FILL", cursor.at)
     close = closing(draft.tokens, cursor.at)
     fills: list[str | tuple[int, int]] = []
-    for start, end in split(draft.tokens, cursor.at + 1, close):
+    for start, end in split(draft.tokens, (cursor.at + 1, close)):
         word = draft.tokens[start].upper if end - start == 1 else ""
         if word in _METHODS:
             fills.append(_METHODS[word])

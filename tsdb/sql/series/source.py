@@ -8,7 +8,8 @@ from typing import NoReturn
 
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
-from tsdb.sql.series.block import Block, at_top, closing
+from tsdb.sql.nesting import at_top, closing
+from tsdb.sql.series.block import Block
 from tsdb.sql.series.draft import Draft
 from tsdb.sql.token import Token
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
-from tsdb.sql.series.block import at_top
-from tsdb.sql.series.call import Call, Range, calls
+from tsdb.sql.nesting import Range, at_top
+from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit, Part
 from tsdb.sql.series.source import names_source
 from tsdb.sql.series.width import interval
