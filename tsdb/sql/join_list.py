@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
-from tsdb.sql.clause import Range, nesting, split, text_place
+from tsdb.sql.clause import text_place
 from tsdb.sql.join_source import JoinSource
+from tsdb.sql.nesting import Range, nesting, split
 from tsdb.sql.statement import Query
 from tsdb.sql.token import PARAMETER, Token
 from tsdb.sql.tree import span
