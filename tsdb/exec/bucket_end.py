@@ -28,12 +28,12 @@ _ORDERLESS = frozenset({"count", "sum", "avg", "min", "max", "var_samp", "var_po
 
 
 class BucketEnd(NamedTuple):
-    """``count`` groups from the newest (oldest) bucket on are wanted, of those that ``having`` leaves."""
+    """``groups_wanted`` groups from the newest (oldest) bucket on, of those that ``having`` leaves."""
 
     aggregate: Aggregate
     having: Filter | None
     newest: bool
-    count: int
+    groups_wanted: int
 
     def run(self, selection: Selection, threads: int, *, statistics: bool) -> Batch:
         """The groups of the buckets that were read whole, in ascending order of the keys, ``having`` not applied."""
@@ -41,12 +41,12 @@ class BucketEnd(NamedTuple):
         bucket = next(key.bucket for key in self.aggregate.keys if isinstance(key, BucketKey))
         width = bucket.months * _MONTH_DAYS * 86_400 * units if isinstance(bucket, Calendar) else bucket.width
         aggregation = Aggregation(self.aggregate, selection, threads, statistics=statistics)
-        return aggregation.run_from(self.newest, (self.count + 1) * width, self._is_enough)
+        return aggregation.run_from(self.newest, (self.groups_wanted + 1) * width, self._is_enough)
 
     def _is_enough(self, batch: Batch) -> bool:
         if self.having is None:
-            return batch.row_count >= self.count
-        return sum(part.row_count for part in filtered_rows([batch], self.having.predicate)) >= self.count
+            return batch.row_count >= self.groups_wanted
+        return sum(part.row_count for part in filtered_rows([batch], self.having.predicate)) >= self.groups_wanted
 
 
 def bucket_end(plan: Plan, tables: Mapping[str, TableSnapshot]) -> BucketEnd | None:
