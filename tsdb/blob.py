@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsdb_format.blob import BlobKind, locate
+from tsdb_format.blob import BlobKind, locate, used_codes
 from tsdb_format.errors import Closed, Corruption, InvalidInput
 from tsdb_format.payload import PayloadFiles
 from tsdb_format.vector import Vector
@@ -146,14 +146,22 @@ def handles(vector: Vector, table: TableSnapshot) -> list[BlobFile | None]:
     """A handle for every row's blob of a table, given as a cell; None for NULL."""
     pool, files = vector.pool, table.payloads
     assert pool is not None
-    found: list[BlobFile | None] = []
+    places: dict[int, Place] = {}
+    if files is not None and pool.kinds is not None:
+        used = used_codes(vector)
+        outside = used[pool.kinds[used] != BlobKind.INLINE]
+        found = locate(pool, outside)
+        numbers = zip(found.file.tolist(), found.position.tolist(), found.size.tolist(), found.checksum.tolist(), strict=True)
+        for code, kind, (file, position, size, checksum) in zip(
+            outside.tolist(), pool.kinds[outside].tolist(), numbers, strict=True
+        ):
+            places[code] = Place(files, found.names[file], BlobKind(kind), position, size, checksum)
+    made: list[BlobFile | None] = []
     for code, valid in zip(vector.values.tolist(), vector.valid().tolist(), strict=True):
         if not valid:
-            found.append(None)
-        elif files is None or pool.kinds is None or pool.kinds[code] == BlobKind.INLINE:
-            found.append(BlobFile(pool.bytes_at(code)))
+            made.append(None)
+        elif code in places:
+            made.append(BlobFile(None, places[code], table))
         else:
-            place = locate(pool, np.array([code]))
-            numbers = int(place.position[0]), int(place.size[0]), int(place.checksum[0])
-            found.append(BlobFile(None, Place(files, place.names[0], BlobKind(int(pool.kinds[code])), *numbers), table))
-    return found
+            made.append(BlobFile(pool.bytes_at(code)))
+    return made
