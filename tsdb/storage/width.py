@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tsdb.storage.snapshot import OpenFile
+from tsdb_format.blob import blob_sizes
 from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.types import Kind, Role
 
@@ -16,9 +19,9 @@ _FILES_MAX = 4
 
 
 def value_bytes(table: TableSnapshot, name: str) -> float:
-    """About the bytes of one value: by type, or of strings and blobs as they are stored, 0 where all are in memory.
+    """About the bytes of one value: by type, or of strings and blobs as they are stored.
 
-    Of blobs outside of pages each column counts all of the file's.
+    Of blobs outside of pages each column of a file counts all of the file's.
     """
     if name == SEQUENCE_NAME:
         return 8.0
@@ -28,9 +31,14 @@ def value_bytes(table: TableSnapshot, name: str) -> float:
     stored, rows = 0, 0
     for held in sorted(table.files, key=lambda file: -file.row_count)[:_FILES_MAX]:
         named = next((field.name for field in held.file.schema if field.id == column.id), None)
-        if named is not None:
-            stored += int(held.file.page_bytes(named).sum())
-            rows += held.row_count
-            if column.type.kind is Kind.BLOB and isinstance(held, OpenFile):
-                stored += sum(each.live_bytes for each in held.payloads)
+        if named is None:
+            continue
+        rows += held.row_count
+        if not isinstance(held, OpenFile):
+            cells = held.file.read_cells(named, np.zeros(1, np.int64), np.array([held.row_count], np.int64))
+            stored += int(blob_sizes(cells).sum())
+            continue
+        stored += int(held.file.page_bytes(named).sum())
+        if column.type.kind is Kind.BLOB:
+            stored += sum(each.live_bytes for each in held.payloads)
     return stored / rows if rows else 0.0
