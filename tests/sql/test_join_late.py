@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pandas as pd
@@ -201,3 +202,38 @@ def test_what_memory_cannot_hold_is_duckdbs(db: tsdb.Database) -> None:
     sql = "SELECT a.image FROM frames a JOIN frames b ON a.n = b.n"
     assert explained(db, sql)[0].startswith("Project")
     assert explained(db, sql, memory_limit="1 MiB")[0].startswith("DuckQuery")
+
+
+def test_blobs_of_every_kind_through_joins(tmp_path: Path) -> None:
+    """In pages, beside others, alone, empty and NULL; in files, merged files and memory; with versions and deletes."""
+    db = without_background(tsdb.open(tmp_path / "db", threads=1))
+    db.sql("CREATE TABLE f (time TIMESTAMP TIME, k INT64, image BLOB, n INT32) WITH (blob_inline_max = 16, blob_packed_max = 200)")
+    db.sql("CREATE TABLE s (time TIMESTAMP TIME, k INT64, w INT32)")
+    random = Random(5)
+    cells = ("NULL", "''::BLOB", "'x'::BLOB", "repeat('p{0}', 20)::BLOB", "repeat('q{0}', 200)::BLOB")
+    for part in range(4):
+        rows = [
+            f"(TIMESTAMP '2024-01-01' + INTERVAL {random.randrange(80)} SECOND, {random.randrange(20)}, "
+            f"{random.choice(cells).format(random.randrange(99))}, {random.choice(('NULL', random.randrange(50)))})"
+            for _ in range(60)
+        ]
+        db.sql(f"INSERT INTO f VALUES {', '.join(rows)}")
+        if part < 2:
+            db.flush()
+        if part == 2:
+            db.compact("f")
+    db.sql("INSERT INTO s SELECT TIMESTAMP '2024-01-01' + i * INTERVAL 1 MINUTE, i % 25, i FROM range(60) t(i)")
+    db.sql("DELETE FROM f WHERE n = 7")
+    for sql in (
+        "SELECT s.w, f.image, f.n FROM s JOIN f ON f.k = s.k",
+        "SELECT s.w, f.image FROM s LEFT JOIN f USING (k)",
+        "SELECT f.image FROM f SEMI JOIN s USING (k)",
+        "SELECT f.image, g.image AS other FROM f JOIN f g ON f.n = g.k",
+        "SELECT s.w FROM s JOIN f USING (k) WHERE f.image IS NULL",
+    ):
+        late, early = both(db, sql)
+        assert late["blob_bytes_read"] <= early["blob_bytes_read"]
+    assert late["blob_bytes_read"] == 0
+    late, early = both(db, "SELECT s.w, f.image FROM s JOIN f ON f.k = s.k AND s.w < 3")
+    assert 0 < late["blob_bytes_read"] < early["blob_bytes_read"] / 3
+    db.close()
