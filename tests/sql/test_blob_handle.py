@@ -127,6 +127,32 @@ def test_only_surviving_rows_are_read(db: tsdb.Database) -> None:
     assert [time.microsecond // 1000 for (time,) in db.sql("SELECT time FROM f WHERE image IS NULL").fetchall()] == [4, 9, 14, 19]
 
 
+def test_sizes_are_answered_without_reading(db: tsdb.Database) -> None:
+    """PITFALLS 35: octet_length and NULLs come from descriptors; where bytes matter too, these are read."""
+    fill(db)
+    db.flush()
+    sizes = [None if (blob := payload(time)) is None else len(blob) for time in range(20)]
+    total = sum(size for size in sizes if size is not None)
+    large = sum(size for size in sizes if size is not None and size > 16)
+    for text, expected, read in (
+        ("SELECT octet_length(image) FROM f ORDER BY time", [(size,) for size in sizes], 0),
+        (
+            "SELECT octet_length(image) / 2 AS half FROM f ORDER BY time LIMIT 3",
+            [(0.0,), (5.0,), (50.0,)],
+            100,
+        ),  # the best k are read
+        ("SELECT sum(octet_length(f.image)) FROM f", [(total,)], 0),
+        ("SELECT v FROM f WHERE octet_length(image) > 500 ORDER BY v", [(3.0,), (8.0,), (13.0,), (18.0,)], 0),
+        ("SELECT count(image), count(*) FILTER (image IS NOT NULL) FROM f WHERE v + 0 < 100", [(16, 16)], 0),
+        ("SELECT octet_length(image), md5(image) IS NULL FROM f WHERE v = 3", [(1_000, False)], 1_000),
+        ("SELECT max(octet_length(image)), max(image) IS NULL FROM f", [(1_000, False)], large),
+    ):
+        result = db.sql(text)
+        assert result.fetchall() == expected, text
+        assert result.stats["blob_bytes_read"] == read, text
+    assert db.sql("SELECT octet_length(image) FROM f").columns == ["octet_length(image)"]
+
+
 @pytest.mark.parametrize("flushed", [False, True])
 def test_blobs_from_files(db: tsdb.Database, tmp_path: Path, flushed: bool) -> None:
     for number, size in enumerate(SIZES):

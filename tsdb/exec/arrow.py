@@ -68,6 +68,8 @@ class Converter:
             return pa.array(vector.to_physical_list(), pa.decimal128(38, 0))
         if vector.pool is None:
             return _plain_array(vector)
+        if vector.type.kind is Kind.BLOB and _is_plain(vector, vector.pool):
+            return _blob_array(vector, vector.pool)
         codes, values = self._pooled(key, vector)
         mask = None if vector.validity is None else ~vector.validity
         made = pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), values, safe=False)
@@ -87,6 +89,18 @@ class Converter:
         values = _pool_array(pool, vector.type.kind)
         self._pools[key] = (pool, values)
         return codes, values
+
+
+def _is_plain(vector: Vector, pool: Pool) -> bool:
+    """Whether the rows' blobs are those of the pool, in its order, and all of them fit into an array of blobs."""
+    return len(pool) == len(vector) > 0 and len(pool.data) < 2**31 and bool((vector.values == np.arange(len(pool))).all())
+
+
+def _blob_array(vector: Vector, pool: Pool) -> Any:
+    """A pool's blobs as an array, without a copy."""
+    offsets, data = pa.py_buffer(pool.offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(pool.data))
+    validity = None if vector.validity is None else pa.py_buffer(np.packbits(vector.validity, bitorder="little"))
+    return pa.Array.from_buffers(_PLAIN[Kind.BLOB], len(vector), [validity, offsets, data])
 
 
 def _pool_array(pool: Pool, kind: Kind) -> Any:

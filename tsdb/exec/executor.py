@@ -39,6 +39,7 @@ from tsdb.plan.scanned import scanned_column
 from tsdb.plan.schema import output_schema
 from tsdb.plan.size import rows_about
 from tsdb.quoting import quoted_name
+from tsdb_format.blob import of_sizes
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.types import Role
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from tsdb.exec.bucket_end import BucketEnd
     from tsdb.exec.context import ExecContext
     from tsdb.storage.snapshot import TableSnapshot
+    from tsdb_format.vector import Vector
 
 
 #: Selected rows up to which ORDER BY without LIMIT is sorted here.
@@ -127,10 +129,13 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
     selection.stats.finish = UnitCount(selection, unlearned).finish
     has_partner = KeyFilter(domains if _reads_wide(scan, selection, context) else ())
 
+    def column(rows: RowSet, name: str) -> Vector:
+        return of_sizes(rows.read_cells(name)) if name in scan.sizes else rows.read(name)
+
     def read(rows: RowSet) -> tuple[Batch, RowSet]:
         selection.stats.add_rows(rows.stored_rows)
         rows = has_partner.filtered(selection.filtered(rows))
-        return Batch({name: rows.read(name) for name in scan.columns} if rows.count else {}, rows.count), rows
+        return Batch({name: column(rows, name) for name in scan.columns} if rows.count else {}, rows.count), rows
 
     for batch, rows in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
         selection.stats.rows_returned += batch.row_count

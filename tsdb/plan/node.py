@@ -28,7 +28,8 @@ class SortKey:
 class TableScan:
     """Read ``columns`` of the rows that satisfy ``predicate``. ``topk_id`` names the TopK whose filter the scan consults.
 
-    ``row_id`` is the name of one more column, by which a ``Take`` above finds the rows again.
+    ``row_id`` is the name of one more column, by which a ``Take`` above finds the rows again. Of blobs in ``sizes`` the
+    size alone is right.
     """
 
     table: str
@@ -36,6 +37,7 @@ class TableScan:
     predicate: Predicate | None = None
     topk_id: int | None = None
     row_id: str | None = None
+    sizes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,11 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Frame, Keys, LastRow, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate
+from tsdb.plan.transform import transform
 from tsdb.quoting import quoted_name
 from tsdb.sql.aggregate import AggregateSelect, bind_aggregate
 from tsdb.sql.aggregate_plan import duck_splices, native_plan
+from tsdb.sql.blob_size import blob_sizes_asked
 from tsdb.sql.by_time import by_time_splices
 from tsdb.sql.call import SYNTAX_WORDS
 from tsdb.sql.constant import duckdb_text, for_duckdb
@@ -96,6 +98,9 @@ def over_core(
         return None
     wanted = columns if starred else [name for name in (*columns, SEQUENCE_NAME) if name.lower() in names]
     child: Plan = Project(bound.core_plan(), tuple((name, name) for name in wanted))
+    sizes = frozenset() if starred else blob_sizes_asked(query.tokens, bound.reference.table, wanted)
+    if sizes:
+        child = transform(child, lambda node: replace(node, sizes=sizes) if isinstance(node, TableScan) else node)
     end = query.tokens[-1].end
     name = f"{INPUT_PREFIX}0"
     splices = [(0, tokens[0].start, "SELECT "), (tokens[-1].end, end, f" FROM {name} AS {quoted_name(bound.reference.alias)}")]
@@ -196,13 +201,19 @@ class _Rewriter:
             self.splices.append((start, end, quoted_name(table.name)))
             return
         predicate = And(tuple(predicates)) if predicates else None
-        plan: Plan = TableScan(table.name, columns, predicate)
+        plan: Plan = TableScan(table.name, columns, predicate, sizes=self._sizes(table, columns))
         if newest is not None:
             plan = replace(newest, child=replace(newest.child, columns=columns))
         name = self._input(plan)
         if newest is None:
             self.scans[id(node)] = name
         self.splices.append((start, end, name if node.args.get("alias") else f"{name} AS {quoted_name(node.name)}"))
+
+    def _sizes(self, table: Table, columns: Iterable[str]) -> frozenset[str]:
+        """The columns of blobs that are asked for their sizes alone."""
+        if self.names is None:
+            return frozenset()
+        return blob_sizes_asked(self.query.tokens, table, columns)
 
     def _place(self, node: exp.Table) -> tuple[int, int, bool]:
         """Where the table's (qualified) name stands, and whether an alias may follow it; the text there must say that name."""
