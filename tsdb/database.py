@@ -14,6 +14,7 @@ from tsdb_format.errors import Closed, ReadOnly
 from tsdb_format.schema import Schema
 
 if TYPE_CHECKING:
+    from tsdb.catalog.table import TableOptions
     from tsdb.ingest.ingest import IngestReport
     from tsdb.result import Result
     from tsdb.session import Session
@@ -110,6 +111,10 @@ class Database:
     def schema(self, table: str) -> Schema:
         """The columns of a table; raises NotFound."""
         return self._current().table(table).schema
+
+    def options(self, table: str) -> TableOptions:
+        """How a table keeps its rows, as CREATE TABLE said; raises NotFound."""
+        return self._current().table(table).options
 
     def check(self, table: str | None = None) -> list[Problem]:
         """Verify every checksum; what is damaged or missing, by file. Nothing is repaired."""

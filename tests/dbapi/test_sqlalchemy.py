@@ -127,6 +127,44 @@ def test_pandas(engine: sa.Engine, cpu: sa.Table) -> None:
         assert len(pd.read_sql("made", engine)) == 3
 
 
+@pytest.mark.parametrize("if_exists", ["fail", "replace"])
+def test_a_frame_in_a_new_table_keeps_all_of_its_rows(engine: sa.Engine, cpu: sa.Table, if_exists: str) -> None:
+    frame = pd.DataFrame({"time": [START] * 3, "host": ["a", "b", "b"], "usage": [1.0, 2.0, 3.0]})
+    if if_exists == "replace":
+        frame.head(1).to_sql("made", engine, index=False)
+    frame.to_sql("made", engine, index=False, if_exists=if_exists)  # type: ignore[arg-type]
+    frame.to_sql("made", engine, index=False, if_exists="append")
+    assert sorted(pd.read_sql("made", engine)["usage"]) == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+def test_a_frame_with_its_index(engine: sa.Engine) -> None:
+    frame = pd.DataFrame({"usage": [1.0, 2.0]}, index=pd.DatetimeIndex([START, START], name="time"))
+    assert frame.to_sql("by_time", engine) == 2
+    assert frame.reset_index().to_sql("numbered", engine) == 2
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM by_time ORDER BY usage").fetchall() == [(START, 1.0), (START, 2.0)]
+        assert connection.exec_driver_sql('SELECT "index", usage FROM numbered ORDER BY 1').fetchall() == [(0, 1.0), (1, 2.0)]
+
+
+def test_indexes_are_not_made(engine: sa.Engine) -> None:
+    table = sa.Table("t", sa.MetaData(), sa.Column("time", sa.DateTime), sa.Column("n", sa.Integer, index=True))
+    table.create(engine)
+    (index,) = table.indexes
+    index.drop(engine)
+    assert sa.inspect(engine).get_indexes("t") == []
+    index.create(engine)
+
+
+def test_modes_of_tables(engine: sa.Engine) -> None:
+    for name, more, mode in (("a", {}, "append"), ("b", {"tsdb_mode": "table"}, "table"), ("c", {"tsdb_mode": "append"}, "append")):
+        sa.Table(name, sa.MetaData(), sa.Column("time", sa.DateTime), sa.Column("n", sa.Integer), **more).create(engine)
+        reflected = sa.Table(name, sa.MetaData(), autoload_with=engine)
+        reflected.to_metadata(sa.MetaData(), name=f"{name}2").create(engine)
+        with engine.connect() as connection:
+            made = [connection.exec_driver_sql(f"SHOW CREATE TABLE {each}").scalar_one() for each in (name, f"{name}2")]
+        assert [("mode = 'append'" in text) for text in made] == [mode == "append"] * 2
+
+
 def test_urls(tmp_path: Path, engine: sa.Engine, cpu: sa.Table) -> None:
     engine.dispose()
     reading = sa.create_engine(f"tsdb:///{tmp_path}/db?mode=r&threads=1")

@@ -1,8 +1,12 @@
 """A dialect of SQLAlchemy: ``create_engine("tsdb:///metrics.db")``. Needs SQLAlchemy 2 (``pip install 'tsdb[sqlalchemy]'``).
 
 Tables that SQLAlchemy makes need to know what a column is: ``Column("host", String, info={"role": "TAG"})``. Where no column says
-that it is the TIME, the first one of a date and time is; the others are fields. A relative path has three slashes, an absolute one
-four; what follows ``?`` is the mode and settings: ``tsdb:////data/metrics.db?mode=r&threads=2``.
+that it is the TIME, the first one of a date and time is; the others are fields. A table none of whose columns names a role, as
+pandas makes them, keeps every row (``mode = 'append'``), for nothing tells which are the same; ``Table(…, tsdb_mode="table")`` says
+otherwise. There are no indexes, and to make one does nothing.
+
+A relative path has three slashes, an absolute one four; what follows ``?`` is the mode and settings:
+``tsdb:////data/metrics.db?mode=r&threads=2``.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from sqlalchemy import exc, types
+from sqlalchemy import Table, exc, types
 from sqlalchemy.engine import reflection
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql import compiler
@@ -42,7 +46,7 @@ class TsdbCompiler(compiler.SQLCompiler):
 
 
 class TsdbDDLCompiler(compiler.DDLCompiler):
-    """CREATE TABLE with the roles of columns; there are no constraints."""
+    """CREATE TABLE with the roles of columns; there are no constraints, and no indexes."""
 
     def get_column_specification(self, column: Any, **kw: Any) -> str:
         """Name, type and role."""
@@ -58,6 +62,21 @@ class TsdbDDLCompiler(compiler.DDLCompiler):
 
     def create_table_constraints(self, table: Any, _include_foreign_key_constraints: Any = None, **kw: Any) -> str:
         """Rows are identified by tags and time, whatever a primary key says."""
+        return ""
+
+    def post_create_table(self, table: Any) -> str:
+        """The mode that the table names; without one, and without a role, every row is kept."""
+        mode = table.dialect_options["tsdb"]["mode"]
+        if mode is None and not any("role" in each.info for each in table.columns):
+            mode = "append"
+        return "" if mode is None else f" WITH (mode = {self.sql_compiler.render_literal_value(mode, types.String())})"
+
+    def visit_create_index(self, create: Any, *arguments: Any, **kw: Any) -> str:
+        """Nothing: rows are found by tags and time, and by what pages tell of themselves."""
+        return ""
+
+    def visit_drop_index(self, drop: Any, **kw: Any) -> str:
+        """Nothing, as there are none."""
         return ""
 
 
@@ -103,6 +122,7 @@ class TsdbDialect(DefaultDialect):
     statement_compiler = TsdbCompiler
     ddl_compiler = TsdbDDLCompiler
     type_compiler_cls = TsdbTypeCompiler
+    construct_arguments = [(Table, {"mode": None})]  # noqa: RUF012  that of the base class is an instance's
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -117,6 +137,11 @@ class TsdbDialect(DefaultDialect):
             raise exc.ArgumentError("a tsdb URL names a directory: tsdb:///metrics.db, or tsdb:////absolute/path/metrics.db")
         settings = {name: _value(text) for name, text in url.query.items()}
         return [url.database], settings
+
+    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        """Run a statement; that of an index, which there is none of, is empty."""
+        if statement:
+            cursor.execute(statement, parameters)
 
     def _get_default_schema_name(self, connection: Any) -> str:
         return "main"
@@ -153,6 +178,11 @@ class TsdbDialect(DefaultDialect):
             }
             for column in described
         ]
+
+    def get_table_options(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> dict[str, Any]:
+        """The mode, from which a table is made."""
+        _schema(connection, table_name)
+        return {"tsdb_mode": _database(connection).options(table_name).mode}
 
     def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **kw: Any) -> Any:
         """What tells rows apart: tags and time."""
