@@ -240,3 +240,19 @@ def test_unknown_columns_and_strange_data() -> None:
 
 def test_keys_that_only_later_rows_have() -> None:
     assert _listed([{"time": 0}, {"time": 1, "d": 2.0}]) == {"time": [0, 1], "d": [None, 2.0]}
+
+
+def test_an_index_without_a_name_is_no_column() -> None:
+    frame = pd.DataFrame({"time": pd.to_datetime(["2020-01-01", "2020-01-02"]), "d": [1.0, 2.0]})
+    named = frame.set_index(pd.Index(["x", "y"])), frame.set_index([["a", "b"], [1, 2]])
+    for given in (pd.concat([frame, frame]), frame[frame["d"] > 1], *named):
+        made = columns_of(given, SCHEMA)
+        assert list(made) == ["time", "d"]
+        assert made["d"].values.tolist() == given["d"].tolist()
+    assert set(columns_of(frame.set_index("time"), SCHEMA)) == {"time", "d"}
+    partly = frame.set_index(["time", pd.Index(["x", "y"])])
+    assert set(columns_of(partly, SCHEMA)) == {"time", "d"}
+    with pytest.raises(NotFound, match="no column 'x'"):
+        columns_of(frame[frame["d"] > 1].rename_axis("x"), SCHEMA)
+    with pytest.raises(NotFound, match="__index_level_0__"):
+        columns_of({"time": [0], "__index_level_0__": [1]}, SCHEMA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from tsdb.ingest.instant import TimeReading
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import Column, Schema
 from tsdb_format.vector import Vector
+
+#: What pandas calls an index without a name in Arrow: the place of a row in a frame, which is no data.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def columns_of(data: Any, schema: Schema) -> dict[str, Vector]:
@@ -68,7 +72,11 @@ def arrow_columns(data: Any) -> dict[str, Any]:
         )
     if len(set(data.column_names)) != len(data.column_names):
         raise InvalidInput("two columns of the data have the same name")
-    return {name: _whole(column) for name, column in zip(data.column_names, data.columns, strict=True)}
+    return {
+        name: _whole(column)
+        for name, column in zip(data.column_names, data.columns, strict=True)
+        if not (_UNNAMED_INDEX.fullmatch(name) and b"pandas" in (data.schema.metadata or {}))
+    }
 
 
 def _from_rows(rows: Sequence[Any]) -> dict[str, Any]:
