@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tsdb
 from support.aggregate_model import aggregated, same
 from support.history_case import History
 from support.snapshots import Row, holds, make_schema
@@ -160,3 +161,24 @@ def test_rows_with_versions_and_deletes_are_read(tmp_path: Path) -> None:
     counters = asked(made, (COUNT, *NUMBERS), (HOST,))
     assert counters["pages_from_statistics"] == 2 * ROWS // PAGE  # those of b and d
     assert counters["rows_read"] == 2 * ROWS + 1
+
+
+@pytest.mark.parametrize("rows_per_page", [PAGE, 8192])
+def test_a_condition_on_text_that_a_file_was_written_without(tmp_path: Path, rows_per_page: int) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql(
+            "CREATE TABLE t (time TIMESTAMP_MS TIME, host STRING TAG, v INT64, note STRING, raw BLOB, x DOUBLE)"
+            f" WITH (page_rows={rows_per_page})"
+        )
+        db.sql("INSERT INTO t (time, host, v) SELECT make_timestamp_ms(i), 'a', i FROM range(20) r(i)")
+        db.flush()
+        db.sql("INSERT INTO t (time, host, v, note, x) SELECT make_timestamp_ms(i), 'a', i, 'n' || i, i FROM range(20, 40) r(i)")
+        db.flush()
+        db.sql("ALTER TABLE t ADD COLUMN later STRING")
+        found = db.sql(
+            "SELECT count(*) FILTER (WHERE note <= 'n30'), sum(v) FILTER (WHERE note IN ('n21', 'n39')),"
+            " max(v) FILTER (WHERE note != 'n39'),"
+            " count(v) FILTER (WHERE later >= 'a'), min(v) FILTER (WHERE note IS NULL), count(note), count(raw), count(later),"
+            " count(*) FILTER (WHERE x > 30.5), sum(x) FILTER (WHERE later = ''), count(*) FILTER (WHERE NOT (later = 'x')) FROM t"
+        )
+        assert found.fetchall() == [(11, 60, 38, 0, 0, 20, 0, 0, 9, None, 0)]

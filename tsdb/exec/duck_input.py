@@ -32,6 +32,8 @@ except ImportError:
 if TYPE_CHECKING:
     from tsdb.exec.duck import DuckRun
 
+#: Predicates within predicates that a filter of DuckDB's may have: they are walked, compared and hashed by recursion.
+_DEPTH_MAX = 100
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _MICROSECONDS = {Kind.TIMESTAMP_S: 1_000_000, Kind.TIMESTAMP_MS: 1_000, Kind.TIMESTAMP_US: 1}
@@ -113,22 +115,22 @@ def scan_of(plan: Plan) -> Plan:
 
 
 def _predicate(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:
-    """The predicate that a node of DuckDB's filter is; None where there is none, or its chains are too deep."""
-    try:
-        return _translated(node, kinds)
-    except RecursionError:
+    """The predicate that a node of DuckDB's filter is; None where there is none, or it is too deep for whatever walks it."""
+    return _translated(node, kinds, _DEPTH_MAX)
+
+
+def _translated(node: Any, kinds: dict[str, ColumnType], depth: int) -> Predicate | None:
+    if depth == 0:
         return None
-
-
-def _translated(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:
     match type(node).__name__:
         case "Binary" if node.op in ("AND", "OR"):
-            left, right = _translated(node.left, kinds), _translated(node.right, kinds)
-            if left is None or right is None:
+            parts = [_translated(each, kinds, depth - 1) for each in _chain(node)]
+            each_known = tuple(part for part in parts if part is not None)
+            if len(each_known) < len(parts):
                 return None
-            return And((left, right)) if node.op == "AND" else Or((left, right))
+            return And(each_known) if node.op == "AND" else Or(each_known)
         case "Unary" if node.op == "NOT":
-            inner = _translated(node.operand, kinds)
+            inner = _translated(node.operand, kinds, depth - 1)
             return None if inner is None else Not(inner)
         case "Postfix":
             name = _column(node.operand, kinds)
@@ -147,6 +149,15 @@ def _translated(node: Any, kinds: dict[str, ColumnType]) -> Predicate | None:
             known = tuple(dict.fromkeys(value for value in values if value is not None))
             return InSet(name, known) if values and None not in values else None
     return None
+
+
+def _chain(node: Any) -> list[Any]:
+    """The operands of a chain of ANDs or of ORs, however long."""
+    parts, op = [], node.op
+    while type(node).__name__ == "Binary" and node.op == op:
+        parts.append(node.right)
+        node = node.left
+    return [node, *reversed(parts)]
 
 
 def _column(node: Any, kinds: dict[str, ColumnType]) -> str | None:

@@ -182,6 +182,7 @@ class _Binder:
         self.tokens = made.text.tokens
         self.aliases = {item.alias.lower(): item for item in made.items if item.alias is not None}
         self.reader = CallReader(self.tokens, self.text.reference.table.schema.time, self.text.column, self.text.condition)
+        self.names: dict[Call, str] = {}
         made.taken.update(token.text.lower() for token in self.tokens if token.is_name)
         made.taken.update(column.name.lower() for column in self.text.reference.table.schema)
 
@@ -326,12 +327,10 @@ class _Binder:
 
     def _named(self, call: Call, place: Range) -> str:
         """The column of a call, which is computed once."""
-        for other in self.made.calls:
-            if replace(other, name="") == call:
-                return other.name
-        name = self._unused(" ".join(self.text.text(place).split()))
-        self.made.calls.append(replace(call, name=name))
-        return name
+        if call not in self.names:
+            self.names[call] = name = self._unused(" ".join(self.text.text(place).split()))
+            self.made.calls.append(replace(call, name=name))
+        return self.names[call]
 
     def _unused(self, name: str) -> str:
         """A name that nothing in the statement means."""

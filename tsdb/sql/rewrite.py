@@ -8,8 +8,10 @@ not agree, or sqlglot does not know the syntax, the text stays as it is and ever
 from __future__ import annotations
 
 import datetime
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from sqlglot import exp
 
@@ -365,12 +367,13 @@ def _names_column(select: exp.Select) -> bool:
 
 def assemble(query: Query, splices: list[Splice], inputs: tuple[tuple[str, Plan], ...], environment: Environment) -> DuckQuery:
     """The text with its splices, now() fixed where it is compared, and parameters numbered in the order of their use."""
-    splices = [*splices, *(s for s in now_splices(query, environment) if not _inside(s, splices))]
+    replaced = _Ranges(splices)
+    splices = [*splices, *(each for each in now_splices(query, environment) if not replaced.hold(each))]
+    replaced = _Ranges(splices)
     numbers: dict[str, int] = {}
     values: list[object] = []
     for token, name in parameter_names(query.tokens):
-        place: Splice = (token.start, token.end, "")
-        if _inside(place, splices):
+        if replaced.hold((token.start, token.end, "")):
             continue
         value = environment.values[name]
         text = duckdb_text(value)
@@ -414,8 +417,18 @@ def _parameter(value: object, environment: Environment) -> object:
     return for_duckdb(value)
 
 
-def _inside(place: Splice, splices: Sequence[Splice]) -> bool:
-    return any(start <= place[0] and place[1] <= end and start < end for start, end, _ in splices)
+class _Ranges:
+    """What some splices take away of the text, asked for each of thousands of parameters."""
+
+    def __init__(self, splices: Iterable[Splice]) -> None:
+        ranges = sorted((start, end) for start, end, _ in splices if start < end)
+        self._starts = [start for start, _ in ranges]
+        self._ends = list(accumulate((end for _, end in ranges), max))
+
+    def hold(self, place: Splice) -> bool:
+        """Whether one of them holds all of a place."""
+        before = bisect_right(self._starts, place[0])
+        return before > 0 and place[1] <= self._ends[before - 1]
 
 
 def _all_columns(table: Table, sequence: bool) -> tuple[str, ...]:

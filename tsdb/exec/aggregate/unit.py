@@ -181,6 +181,8 @@ class StatisticsReader:
         column = table_column(self._selection.table, name)
         if column.role in (Role.TAG, Role.ATTRIBUTE) or source.stored_name(column) is not None:
             return None
+        if column.type.is_pooled:  # no numbers: a text compares with none
+            return Statistics(rows, rows, np.zeros(len(rows), np.uint8))
         zeros = np.zeros(len(rows), np.float64 if column.type.is_float else np.int64)
         return Statistics(rows, rows, np.zeros(len(rows), np.uint8), zeros, zeros, zeros)
 

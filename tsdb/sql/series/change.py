@@ -44,6 +44,8 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     call.require(*((2, 2) if call.name in _MOVING else (1, 1)), form)
     call.only((), form)
     block = block_at(draft, call.at)
+    if len(found) > 1 and call.at in found[-2] and block == block_at(draft, found[-2].at):
+        draft.fail(f"{name} stands inside of {draft.tokens[found[-2].at].text}: compute it in a subquery", call.at)
     window = _window(call, block, tables)
     value: tuple[Part, ...] = ("(", call.text(call.arguments[0]), ")")
     made = _moving(call, window) if call.name in _MOVING else _changed(call, value, window)
