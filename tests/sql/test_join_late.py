@@ -234,6 +234,12 @@ def test_blobs_of_every_kind_through_joins(tmp_path: Path) -> None:
         late, early = both(db, sql)
         assert late["blob_bytes_read"] <= early["blob_bytes_read"]
     assert late["blob_bytes_read"] == 0
+    for sql in (
+        "SELECT octet_length(f.image) FROM s JOIN f USING (k)",
+        "SELECT s.w, octet_length(f.image), f.n FROM f JOIN s ON f.k = s.k",
+    ):
+        late, _ = both(db, sql)
+        assert late["blob_bytes_read"] == 0
     late, early = both(db, "SELECT s.w, f.image FROM s JOIN f ON f.k = s.k AND s.w < 3")
     assert 0 < late["blob_bytes_read"] < early["blob_bytes_read"] / 3
     db.close()

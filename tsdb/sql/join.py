@@ -14,9 +14,11 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.exec.join_key import are_comparable
-from tsdb.plan.node import Comparison, DuckQuery, Filter, HashJoin, JoinKind, Limit, Plan, Project, Side, Sort, SortKey
+from tsdb.plan.node import Comparison, DuckQuery, Filter, HashJoin, JoinKind, Limit, Plan, Project, Side, Sort, SortKey, TableScan
 from tsdb.plan.predicate import And, Predicate, columns_of
 from tsdb.plan.rename import renamed
+from tsdb.plan.transform import transform
+from tsdb.sql.blob_size import blob_sizes_asked
 from tsdb.sql.clause import text_place
 from tsdb.sql.comparison import flipped
 from tsdb.sql.condition import OPERATORS, ConditionBinder, conjuncts
@@ -92,6 +94,7 @@ class _JoinBinder:
     def __init__(self, query: Query, select: exp.Select, surroundings: Surroundings) -> None:
         self._query = query
         self._select = select
+        self._tables = surroundings.tables
         self._environment = surroundings.environment
         self._joins: list[exp.Join] = select.args["joins"]
         items = [select.args["from_"].this, *(join.this for join in self._joins)]
@@ -160,10 +163,18 @@ class _JoinBinder:
         splices = list_splices(self._query, self._select, place, [each for each in self._sources if not each.hidden], name)
         if splices is None:
             raise _Beyond
-        child = Project(self._rows(steps, keys, limit, offset), tuple((each, each) for each in named))
+        rows = transform(self._rows(steps, keys, limit, offset), self._with_sizes)
+        child = Project(rows, tuple((each, each) for each in named))
         start, end = text_place(tokens, place)
         whole = [(0, start, "SELECT "), (end, tokens[-1].end, f" FROM {INPUT_PREFIX}0")]
         return assemble(self._query, [*splices, *whole], ((f"{INPUT_PREFIX}0", child),), self._environment)
+
+    def _with_sizes(self, node: Plan) -> Plan:
+        """A scan that gives of some blobs the size alone."""
+        if not isinstance(node, TableScan):
+            return node
+        sizes = blob_sizes_asked(self._query.tokens, self._tables[node.table.lower()], node.columns)
+        return replace(node, sizes=sizes) if sizes else node
 
     # ------------------------------------------------------------------------------------------------ names
 

@@ -102,6 +102,7 @@ class _Rule:
             if isinstance(child, HashJoin):
                 yield from self._leaves(child, (*path, side), below, needed, held=here)
             elif isinstance(child, TableScan):
+                late = {column: name for column, name in late.items() if column not in child.sizes}  # a size is small
                 found[side] = _Leaf((*path, side), child, late, here)
             else:
                 self.decisions.append(f"{side} side: declined: it is no scan of a table but a {type(child).__name__}")
