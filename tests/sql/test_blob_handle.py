@@ -118,6 +118,8 @@ def test_only_surviving_rows_are_read(db: tsdb.Database) -> None:
         ("SELECT time FROM f WHERE image IS NULL", []),
         ("SELECT count(*) FROM f WHERE image IS NOT NULL", []),
         ("SELECT time, v FROM f", []),
+        ("SELECT host, count(image) FROM f GROUP BY host", []),
+        ("SELECT count(*) FILTER (image IS NULL) FROM f WHERE v > 2", []),
         ("SELECT image FROM f WHERE image IS NOT NULL AND v > 17", [18]),
     ):
         result = db.sql(text)

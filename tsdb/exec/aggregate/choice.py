@@ -70,7 +70,7 @@ class Choice:
         by = batch.read(self.by)
         chosen = both(batch.mask(self.condition), by.validity)
         if self.valued and self.name != self.by:
-            chosen = both(chosen, batch.read(self.name).validity)
+            chosen = both(chosen, batch.cells(self.name).validity)
         row = np.empty(len(segments), np.int64)
         kernels.first_least(self._keys(by), chosen, segments.stop, row)
         found = np.flatnonzero(row >= 0)

@@ -108,7 +108,8 @@ class ValueCount(ColumnFold):
         folded = self.folded(batch, segments)
         if folded is not None:
             return (segments.sizes,)
-        return (_counted(self.chosen(batch)[1], segments),)
+        chosen = both(batch.mask(self.condition), batch.cells(self.name).validity)
+        return (_counted(chosen, segments),)
 
     def stated(self, found: Statistics) -> Summary:
         """The values of each unit."""

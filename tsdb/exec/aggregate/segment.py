@@ -13,6 +13,7 @@ from tsdb.exec.evaluate import evaluate
 from tsdb.exec.kernels import bucket as kernels
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.exec.source import table_column
+from tsdb.plan.predicate import compared_columns
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
@@ -62,6 +63,15 @@ class RowBatch:
             found = self._columns[name] = self.rows.read(name)
         return found
 
+    def cells(self, name: str) -> Vector:
+        """As ``read``, but of blobs outside of pages only where they are."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self.rows.read_cells(name)
+            if found.pool is None or found.pool.kinds is None:
+                self._columns[name] = found
+        return found
+
     def folded(self, name: str, segments: Segments) -> StoredFold | None:
         """A column's sums and bounds by segment; None where it is to be read."""
         if name not in self._wants or not isinstance(self.rows, FileRows):
@@ -82,7 +92,10 @@ class RowBatch:
             return ALL
         found = self._masks.get(condition)
         if found is None:
-            found = self._masks[condition] = evaluate(condition, self.read, self.rows.count)
+            compared = compared_columns(condition)
+            found = self._masks[condition] = evaluate(
+                condition, lambda name: self.read(name) if name in compared else self.cells(name), self.rows.count
+            )
         return found
 
     def taken(self, name: str, at: IntArray) -> Vector:
