@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.plan.schema import duckdb_name
@@ -190,10 +190,14 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 class Result:
-    """What a statement returned. A statement that returns no rows gives an empty result without columns."""
+    """What a statement returned. A statement that returns no rows gives an empty result without columns.
 
-    def __init__(self, source: Source | None) -> None:
+    ``shown`` says what ``repr`` shows: the first rows, all of a listing, or a text that has one line or more a row, such as a plan.
+    """
+
+    def __init__(self, source: Source | None, shown: Literal["first", "all", "text"] = "first") -> None:
         self._source = source
+        self._shown = shown
         self._parts: Iterator[list[tuple[Any, ...]]] | None = None
         self._waiting: deque[tuple[Any, ...]] = deque()
 
@@ -211,6 +215,13 @@ class Result:
     def description(self) -> list[tuple[Any, ...]]:
         """Names and types in the form of the Python database API."""
         return [(name, kind, None, None, None, None, None) for name, kind in zip(self.columns, self.types, strict=True)]
+
+    @property
+    def text(self) -> str | None:
+        """The lines of a result that is a text, a plan or the statement that makes a table; None for any other."""
+        if self._source is None or self._shown != "text":
+            return None
+        return "\n".join(str(row[0]) for row in self._source.fetchall())
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -326,20 +337,25 @@ class Result:
     def __repr__(self) -> str:
         if self._source is None:
             return "Result without rows"
+        text = self.text
+        if text is not None:
+            return text
+        whole = self._shown == "all"
         shown: list[tuple[Any, ...]] = []
         more = False
         for part in self._source.rows(_SHOWN_ROWS + 1):
             shown += part
-            if len(shown) > _SHOWN_ROWS:
+            if len(shown) > _SHOWN_ROWS and not whole:
                 more = True
                 break
-        return _text_table(self.columns, self.types, shown[:_SHOWN_ROWS], more)
+        return _text_table(self.columns, self.types, shown if whole else shown[:_SHOWN_ROWS], more, whole)
 
 
-def _text_table(names: list[str], types: list[str], rows: list[tuple[Any, ...]], more: bool) -> str:
-    """A small table for people."""
+def _text_table(names: list[str], types: list[str], rows: list[tuple[Any, ...]], more: bool, whole: bool) -> str:
+    """A small table for people. Long values are cut, except in a listing, and where a text is all that there is."""
     cells = [names, types, *([_cell(value) for value in row] for row in rows)]
-    cells = [[text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…" for text in line] for line in cells]
+    if not whole and types != ["VARCHAR"]:
+        cells = [[text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…" for text in line] for line in cells]
     widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     lines.insert(2, "  ".join("─" * width for width in widths))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -171,7 +171,7 @@ class Session:
             case ShowSettings() | ShowTables() | ShowFiles() | ShowQueries():
                 return _listing(*self._shown(statement, settings, snapshot))
             case ShowCreateTable(name):
-                return _listing(("sql",), (STRING,), [(create_table_text(store.table(name)),)])
+                return _text("sql", [create_table_text(store.table(name))])
             case Describe(name):
                 rows = [(c.name, duckdb_name(c.type), c.role.name) for c in store.table(name).schema]
                 return _listing(("column_name", "column_type", "role"), (STRING, STRING, STRING), rows)
@@ -258,7 +258,7 @@ class Session:
             stats = source.context.stats
         source.close()
         if statement.form == "json":
-            return _listing(("plan",), (STRING,), [(explain.json_text(plan, tables, stats, more, pushed),)])
+            return _text("plan", [explain.json_text(plan, tables, stats, more, pushed)])
         lines = explain.lines(plan, tables, stats, pushed)
         if statement.rules:
             steps = optimizer.trace(prepared.bound.naive, settings, snapshot)
@@ -266,7 +266,7 @@ class Session:
         if statement.verbose:
             lines += optimizer.remarks(prepared.bound.naive, settings, snapshot)
         lines += [f"{name}={value}" for name, value in more.items()]
-        return _listing(("plan",), (STRING,), [(line,) for line in lines])
+        return _text("plan", lines)
 
 
 def _remember(kept: dict[Any, Any], key: object, value: Any) -> Any:
@@ -359,13 +359,21 @@ def _listing(names: tuple[str, ...], types: tuple[ColumnType, ...], rows: Sequen
     """A listing as a result."""
     from tsdb.exec.literal import literal_batch
 
-    return _whole(list(zip(names, types, strict=True)), literal_batch(Rows(names, types, tuple(rows))))
+    return _whole(list(zip(names, types, strict=True)), literal_batch(Rows(names, types, tuple(rows))), "all")
 
 
-def _whole(schema: list[tuple[str, ColumnType]], batch: Batch) -> Result:
+def _text(name: str, lines: Sequence[str]) -> Result:
+    """A text as a result of one column."""
+    from tsdb.exec.literal import literal_batch
+
+    rows = Rows((name,), (STRING,), tuple((line,) for line in lines))
+    return _whole([(name, STRING)], literal_batch(rows), "text")
+
+
+def _whole(schema: list[tuple[str, ColumnType]], batch: Batch, shown: Literal["first", "all", "text"] = "first") -> Result:
     """Rows that are there already."""
 
     def run() -> tuple[ExecContext, Iterator[Batch]]:
         return ExecContext(None, Settings()), iter([batch] if batch.row_count else [])  # type: ignore[arg-type]
 
-    return Result(NativeSource([name for name, _ in schema], schema, run))
+    return Result(NativeSource([name for name, _ in schema], schema, run), shown)

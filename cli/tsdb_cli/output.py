@@ -46,6 +46,8 @@ def write_result(result: Result, form: str, path: Path | None) -> int:
         with _binary(path) as stream:
             return (_write_parquet if form == "parquet" else _write_arrow)(result, stream)
     with _text(path) as stream:
+        if form == "table" and (text := result.text) is not None:
+            return table.write_lines(text.rstrip().split("\n"), stream)
         if form == "table":
             rows_max = table.stdout_rows_max() if path is None else None
             count = table.write_table(result.columns, result.types, result, stream, rows_max)

@@ -30,13 +30,20 @@ def write_table(
     right = [str(kind).upper().startswith(_NUMERIC) and "[" not in str(kind) for kind in types]
     widths = _fit([max([_width(name), *(_width(row[i]) for row in sample)]) for i, name in enumerate(names)], stream)
     _line([_escaped(name) for name in names], widths, right, stream, "bold")
-    stream.write(terminal.style("  ".join("─" * width for width in widths), "dim", stream) + "\n")
+    rule = "  ".join("─" * width for width in widths)
+    stream.write(terminal.style(rule[: terminal.width()] if terminal.is_terminal(stream) else rule, "dim", stream) + "\n")
     count = 0
     for row in itertools.chain(sample, ([_cell(value) for value in row] for row in remaining)):
         count += 1
         if rows_max is None or count <= rows_max:
             _line(row, widths, right, stream)
     return count
+
+
+def write_lines(lines: Sequence[str], stream: TextIO) -> int:
+    """Write a text without a heading and return the number of lines."""
+    stream.writelines(f"{_escaped(line)}\n" for line in lines)
+    return len(lines)
 
 
 def write_pairs(pairs: Iterable[tuple[str, object]], stream: TextIO) -> None:
@@ -76,8 +83,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool], st
 
 
 def _fit(widths: list[int], stream: TextIO) -> list[int]:
-    """Shrink the widest columns until a terminal's line holds all of them, or none can give more."""
-    if not terminal.is_terminal(stream):
+    """Shrink the widest columns until a terminal's line holds all of them, or none can give more; a text alone is not cut."""
+    if not terminal.is_terminal(stream) or len(widths) == 1:
         return widths
     excess = sum(widths) + 2 * (len(widths) - 1) - terminal.width()
     while excess > 0 and (widest := max(widths)) > _CELL_MIN:

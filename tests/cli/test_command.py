@@ -232,6 +232,13 @@ def test_a_script_through_the_shell(database: Path) -> None:
     assert "2" not in failed.out
 
 
+def test_plans_and_statements_are_written_as_text(database: Path) -> None:
+    assert json.loads(run("query", database, f"EXPLAIN (FORMAT JSON) {SELECT}").out)
+    assert run("query", database, f"EXPLAIN {SELECT}").out == run("explain", database, SELECT).out
+    assert run("query", database, "SHOW CREATE TABLE cpu").out == run("schema", database, "cpu", "--sql").out
+    assert run("query", database, "SHOW CREATE TABLE cpu", "--format", "csv").out.startswith("sql\n")
+
+
 def test_statements_from_a_file(database: Path, tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text("SET threads = 1;\nSELECT 7 AS seven;\n")
     assert run("query", database, f"@{tmp_path / 'q.sql'}", "--format", "csv").out == "seven\n7\n"

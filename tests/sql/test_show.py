@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,3 +137,29 @@ def test_what_show_does_not_know(db: tsdb.Database) -> None:
     for sql in ("SHOW FILE", "SHOW TABLES FROM cpu", "SHOW QUERIES 1", "SHOW DEVICES", "SHOW"):
         with pytest.raises(tsdb.Error):
             db.sql(sql)
+
+
+def test_plans_statements_and_listings_print_whole(db: tsdb.Database) -> None:
+    query = "SELECT host, time FROM cpu WHERE host <> 'h1' AND usage < 123456789 ORDER BY time DESC LIMIT 5"
+    explain = f"EXPLAIN (ANALYZE, RULES, VERBOSE) {query}"
+    lines = [line for (line,) in db.sql(explain).fetchall()]
+    assert len(lines) > 10
+    assert max(map(len, lines)) > 32
+    assert str(db.sql(explain)).splitlines() == lines
+    assert any(line.startswith("  ") for line in lines)
+    form = db.sql("EXPLAIN (FORMAT JSON) SELECT * FROM cpu")
+    assert json.loads(str(form)) == json.loads(form.fetchall()[0][0])
+    assert form.text == str(form)
+    statement = db.sql("SHOW CREATE TABLE cpu")
+    assert str(statement) == statement.fetchall()[0][0]
+    settings = db.sql("SHOW SETTINGS")
+    assert all(all(str(value) in str(settings) for value in row) for row in settings.fetchall())
+    assert len(str(settings).splitlines()) == 3 + len(settings.fetchall())
+
+
+def test_a_text_alone_is_not_cut(db: tsdb.Database) -> None:
+    assert str(db.sql("SELECT repeat('long ', 20) || 'end' AS t")).endswith("long end")
+    assert "…" in str(db.sql("SELECT repeat('long ', 20) AS t, 1 AS n"))
+    many = db.sql("SELECT host FROM cpu")
+    assert str(many).splitlines()[13:] == ["…"]
+    assert many.text is None
