@@ -154,6 +154,33 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
 
 
 @kernel(
+    "(u64[in], u64[in], f64[in], i64, i64, i64, u64, u64, i64, i64, i64, i64[in], i64, i64, f64[out,2], i64[out,2]) -> i64",
+    inline=True,
+)
+def fold_rows(
+    scratch, block, doubles, offset, number, form, base, scale, decimals, wants, kind, segment_stop, segment, at, numbers, whole
+):
+    """Fold ``number`` values of a block, row ``at`` and those after it, into ``segment`` and those after it; returns the last.
+
+    Where there is a ``form`` they are residuals in ``scratch``, else values in ``block``; from ``offset`` on.
+    """
+    stop = at + number
+    while at < stop:
+        while segment_stop[segment] <= at:
+            segment += 1
+        count = min(stop, segment_stop[segment]) - at
+        if form:
+            fold_packed(scratch, offset, count, base, scale, decimals, wants, segment, numbers, whole, kind)
+        elif kind == DOUBLE:
+            fold_doubles(doubles, offset, count, wants, segment, numbers)
+        else:
+            fold_integers(block, offset, count, segment, whole)
+        at += count
+        offset += count
+    return segment
+
+
+@kernel(
     "(u64[in], i64[in], i64[in], u64[in], u8[in], u8[out], i64, i64, i64, i64[in], i64[in], i64[in], i64, "
     "u64[out], f64[out], f32[out], f64[out,2], i64[out,2]) -> i64"
 )
@@ -184,7 +211,9 @@ def fold_words(
             low = row - page * rows_per_page
             rows = min(row_count - page * rows_per_page, rows_per_page)
             first = low >> 10 << 10
-            high = min(first + 1024, rows, stops[k] - page * rows_per_page)
+            high = stops[k] - page * rows_per_page
+            high = high if high < rows else rows
+            high = high if high < first + 1024 else first + 1024
             begin = page_offset[page] >> 3
             end = begin + (page_bytes[page] >> 3)
             encoding = page_encoding[page]
@@ -217,19 +246,10 @@ def fold_words(
                 code = decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, block, doubles, floats, 0)
                 if code:
                     return code - 8 * page
-            offset = low - first if form else 0
+            segment = fold_rows(
+                scratch, block, doubles, low - first if form else 0, high - low, form, base, scale, decimals, wants, kind,
+                segment_stop, segment, at, numbers, whole,
+            )  # fmt: skip
             row += high - low
-            while low < high:
-                while segment_stop[segment] <= at:
-                    segment += 1
-                count = min(high - low, segment_stop[segment] - at)
-                if form:
-                    fold_packed(scratch, offset, count, base, scale, decimals, wants, segment, numbers, whole, kind)
-                elif kind == DOUBLE:
-                    fold_doubles(doubles, offset, count, wants, segment, numbers)
-                else:
-                    fold_integers(block, offset, count, segment, whole)
-                low += count
-                at += count
-                offset += count
+            at += high - low
     return 0
