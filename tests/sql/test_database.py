@@ -361,15 +361,17 @@ def interrupt():
 with tsdb.open(sys.argv[1]) as db:
     threading.Thread(target=interrupt, daemon=True).start()
     try:
-        list(db.sql("SELECT sum(sqrt(range)) FROM range(1000000000000)").batches())
+        found = db.sql("SELECT sum(sqrt(range)) FROM range(1000000000000)")
+        found.fetchall() if sys.argv[2] == "rows" else list(found.batches())
     except KeyboardInterrupt:
         print("interrupted", db.sql("SELECT 7").fetchall())
 """
 
 
-def test_an_interrupt_stops_a_long_query(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["batches", "rows"])
+def test_an_interrupt_stops_a_long_query(tmp_path: Path, form: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", _ENDLESS, str(tmp_path / "a.db")]
+    command = [sys.executable, "-c", _ENDLESS, str(tmp_path / "a.db"), form]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert done.stdout.split("\n")[0] == "interrupted [(7,)]", done.stderr
 

@@ -68,3 +68,8 @@ def test_a_change_of_a_change_by_subquery(db: tsdb.Database) -> None:
     assert db.sql(
         "SELECT diff(v + (SELECT max(d) FROM (SELECT diff(v) AS d FROM t))) AS d FROM t ORDER BY d LIMIT 1"
     ).fetchall() == [(7,)]
+
+
+def test_explain_of_explain_is_refused_however_deep(db: tsdb.Database) -> None:
+    with pytest.raises(tsdb.InvalidInput, match="EXPLAIN is for queries"):
+        db.sql("EXPLAIN " * 5000 + "SELECT 1")

@@ -148,6 +148,10 @@ class DuckRun:
             if failure is not None:
                 raise failure from None
             raise (self._translated(error) if own_text else self._spoken(error, None)) from error
+        except RuntimeError as error:
+            if str(error) == "Query interrupted":  # Ctrl-C, as DuckDB raises it
+                raise KeyboardInterrupt from error
+            raise
 
     def _translated(self, error: Exception) -> Error:
         """DuckDB's error as one of ours, speaking of tables rather than of inputs."""
@@ -255,7 +259,12 @@ class DuckRun:
 def _register(connection: Any, frame: Frame) -> None:
     """Show DuckDB the user's data."""
     try:
-        connection.register(frame.name, frame.value)
+        value = frame.value
+        if isinstance(value, dict) and any(type(column).__module__ != "numpy" for column in value.values()):
+            from tsdb.ingest.arrow import arrow_columns
+
+            value = pa.table(arrow_columns(value))  # columns that DuckDB does not read by itself
+        connection.register(frame.name, value)
     except (duckdb.Error, pa.ArrowException, Error, TypeError, ValueError) as error:
         if frame.certain:
             reason = str(details(error).get("exception_message", error)).splitlines()[0]

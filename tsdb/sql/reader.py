@@ -188,6 +188,8 @@ def _read_explain(cursor: Cursor) -> Explain:
         cursor.expect_symbol(")")
     if cursor.done:
         cursor.fail("a query to explain")
+    if cursor.word() == "EXPLAIN":
+        raise InvalidInput("EXPLAIN is for queries")
     statement = _read(cursor.text, cursor.tokens[cursor.at :])
     if not isinstance(statement, Query):
         raise InvalidInput("EXPLAIN is for queries")
