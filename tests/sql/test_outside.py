@@ -48,6 +48,7 @@ KINDS = {
     "pandas": pd.DataFrame(_COLUMNS), "polars": pl.DataFrame(_COLUMNS), "lazy": pl.DataFrame(_COLUMNS).lazy(), "table": _TABLE,
     "batch": _TABLE.to_batches()[0], "dataset": pads.dataset(_TABLE), "scanner": pads.dataset(_TABLE).scanner(),
     "stream": _Stream(_TABLE), "arrays": {name: np.array(values, object) for name, values in _COLUMNS.items()},
+    "lists": _COLUMNS, "mixed": {"host": tuple(_COLUMNS["host"]), "region": np.array(_COLUMNS["region"], object)},
 }  # fmt: skip
 
 
@@ -164,15 +165,23 @@ def test_files(db: tsdb.Database, tmp_path: Path) -> None:
 
 def test_what_nothing_has_is_not_found(db: tsdb.Database) -> None:
     hosts, number = pd.DataFrame({"x": [1]}), 5
+    rows, series, array = [{"x": 1}], pd.Series([1]), np.array([1])
     for sql, message in (
         ("SELECT * FROM cpux", r"no table 'cpux' \(line 1, column 15\); did you mean 'cpu'"),
         ("SELECT * FROM cpu JOIN hostz USING (x)", "no table 'hostz' .*did you mean 'hosts'"),
         ("SELECT * FROM number", "no table 'number'"),
+        (
+            "SELECT * FROM rows",
+            r"no table 'rows' \(line 1, column 15\), and the variable 'rows' is a list: .* dict of arrays or lists stands in FROM",
+        ),
+        ("SELECT * FROM cpu JOIN series USING (x)", "the variable 'series' is a pandas.Series"),
+        ("SELECT * FROM array", "the variable 'array' is a numpy.ndarray"),
+        ("SELECT * FROM Path", "no table 'Path'"),
         ("SELECT * FROM cpu WHERE host IN (SELECT host FROM nothing_like_it)", "no table 'nothing_like_it'"),
     ):
         with pytest.raises(tsdb.NotFound, match=message):
             db.sql(sql)
-    assert len(hosts) == 1
+    assert len(hosts) == len(rows) == len(series) == len(array) == 1
     assert number == 5
 
 
@@ -184,6 +193,14 @@ def test_a_result_is_a_table_too_unless_it_fails(db: tsdb.Database) -> None:
         db.sql("SELECT * FROM broken").fetchall()
     assert result is not None
     assert broken is not None
+
+
+def test_a_dict_of_lists_that_is_no_table(db: tsdb.Database) -> None:
+    uneven, odd = {"a": [1, 2], "b": [1]}, {"a": [1, "x"]}
+    for name in ("uneven", "odd"):
+        with pytest.raises(tsdb.InvalidInput, match=f"the variable '{name}' cannot be read as a table"):
+            db.sql(f"SELECT * FROM {name}").fetchall()
+    assert len(uneven) == len(odd) + 1
 
 
 def test_polars_refuses_in_our_words(db: tsdb.Database) -> None:

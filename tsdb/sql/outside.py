@@ -7,7 +7,7 @@ call it left out. A table of that name always wins. Files and what DuckDB has by
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
@@ -81,6 +81,13 @@ def catalog_read_by(tokens: Sequence[Token], tables: Mapping[str, Table]) -> tup
 
 def not_found(name: str, tables: Mapping[str, Table], where: str = "") -> NotFound:
     """The error for a name that neither a table nor a frame has."""
+    value = _found(name, lambda value: hasattr(value, "__len__") and not isinstance(value, type))
+    if value is not None:
+        library, kind = type(value).__module__.partition(".")[0], type(value).__name__
+        return NotFound(
+            f"no table {name!r}{where}, and the variable {name!r} is a {kind if library == 'builtins' else f'{library}.{kind}'}: "
+            "a data frame, Arrow data or a dict of arrays or lists stands in FROM"
+        )
     known = [table.name for table in tables.values() if not table.name.startswith(INPUT_PREFIX)]
     return NotFound(
         f"no table {name!r}{where}; {hint(name, dict.fromkeys([*known, *_visible_frames()]), 'the database has no tables')}"
@@ -94,16 +101,21 @@ def _is_file(name: str) -> bool:
 
 def _variable(name: str) -> Any:
     """The frame of that name around the caller, or None."""
+    return _found(name, _is_frame)
+
+
+def _found(name: str, wanted: Callable[[Any], bool]) -> Any:
+    """The innermost value of that name around the caller that is wanted, or None."""
     for caller in _callers():
         code = caller.f_code
         optimized = code.co_flags & CO_OPTIMIZED
         if not optimized or name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
             # only then: in a function, Python 3.12 and older keep what ``f_locals`` shows until it returns
             value = caller.f_locals.get(name)
-            if _is_frame(value):
+            if wanted(value):
                 return value
         value = caller.f_globals.get(name)
-        if _is_frame(value):
+        if wanted(value):
             return value
     return None
 
@@ -124,11 +136,14 @@ def _callers() -> Iterator[FrameType]:
 
 
 def _is_frame(value: Any) -> bool:
-    """Whether DuckDB can read a value as a table; nothing is imported to find out."""
+    """Whether a value is read as a table; nothing is imported to find out."""
     if isinstance(value, type):
         return False
     if isinstance(value, dict):
-        return bool(value) and all(type(column).__module__ == "numpy" for column in value.values())
+        return bool(value) and all(
+            isinstance(name, str) and (isinstance(column, list | tuple) or type(column).__module__ == "numpy")
+            for name, column in value.items()
+        )
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
     if kinds & {
         ("pandas", "DataFrame"),
