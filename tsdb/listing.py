@@ -56,8 +56,9 @@ def _visible_rows(table: TableSnapshot, stored: int) -> int | None:
 def files(snapshot: Snapshot, name: str | None) -> Listing:
     """Every data file of a table, or of all: what the manifest knows of it, and its pages; NULL where it cannot be opened.
 
-    ``bytes`` are those of the file and of its resource. ``blob_files`` are the files that hold large blobs of its rows, ``blob_bytes``
-    these blobs, and ``blob_file_bytes`` all that is in those files: blobs of other data files' rows, and of rows that are gone.
+    ``bytes`` are those of the file and of its resource. ``blob_files`` are the files that hold large blobs of its rows,
+    ``blob_bytes`` these blobs, and ``blob_file_bytes`` all that is in those files: blobs of other data files' rows, and of rows
+    that are gone.
     """
     names = (
         "table", "path", "rows", "devices", "first_time", "last_time", "bytes", "pages", "first_sequence", "last_sequence",

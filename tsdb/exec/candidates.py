@@ -26,6 +26,7 @@ from tsdb_format.vector import IntArray, Vector, null_vector
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot
 
+
 @dataclass(slots=True)
 class Prepared:
     """Rows that may be among the best, with their sort keys by name."""

@@ -227,8 +227,9 @@ def fold_words(
             entry = u(begin + (low >> 10 << 2))
             if kept != entry or (form_kept and (low - first < kept_low or high - first > kept_high)):
                 scratch[HELD] = ~ZERO
-                kept_low = 0 if kept == entry else low - first  # a block that is asked for again is unpacked whole
-                kept_high = min(rows - first, 1024) if kept == entry else high - first
+                kept_low, kept_high = low - first, high - first
+                if kept == entry:  # a block that is asked for again is unpacked whole
+                    kept_low, kept_high = np.int64(0), rows - first if rows - first < 1024 else 1024
                 form_kept = small_integers(words, begin, end, encoding, rows, low >> 10, kept_low, kept_high, scratch)
                 kept = entry
             form = form_kept
