@@ -101,9 +101,13 @@ def queries(under_way: UnderWay) -> Listing:
     return Listing(("id", "query", "seconds", "rows"), (INT64, STRING, DOUBLE, INT64), under_way.rows())
 
 
-def settings(current: Settings, name: str | None) -> Listing:
+def settings(current: Settings, name: str | None, snapshot: Snapshot) -> Listing:
     """Settings, all or one, with their defaults and meanings."""
     defaults = Settings()
+    if name is not None and name.lower() not in SETTINGS and name.lower() in snapshot.definitions:
+        raise NotFound(
+            f"no setting {name!r}; DESCRIBE lists the columns of the table, SHOW CREATE TABLE the statement that makes it"
+        )
     infos = [find(name)] if name is not None else list(SETTINGS.values())
     rows = [(info.name, show(getattr(current, info.name)), show(getattr(defaults, info.name)), info.meaning) for info in infos]
     return Listing(("name", "value", "default", "meaning"), (STRING,) * 4, rows)

@@ -185,7 +185,7 @@ class Session:
 
         match statement:
             case ShowSettings(name):
-                return listing.settings(settings, name)
+                return listing.settings(settings, name, snapshot)
             case ShowTables():
                 return listing.tables(snapshot)
             case ShowFiles(table):

@@ -163,3 +163,10 @@ def test_a_text_alone_is_not_cut(db: tsdb.Database) -> None:
     many = db.sql("SELECT host FROM cpu")
     assert str(many).splitlines()[13:] == ["…"]
     assert many.text is None
+
+
+def test_show_of_a_table_names_what_lists_its_columns(db: tsdb.Database) -> None:
+    with pytest.raises(tsdb.NotFound, match="no setting 'CPU'; DESCRIBE lists the columns"):
+        db.sql("SHOW CPU")
+    with pytest.raises(tsdb.NotFound, match="no setting 'cpux'; SHOW SETTINGS"):
+        db.sql("SHOW cpux")

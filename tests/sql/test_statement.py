@@ -98,7 +98,7 @@ def test_partition_ttl_and_shards_as_clauses() -> None:
         ("CREATE TABLE t (a TIMESTAMP, b INT COLOUR)", "COLOUR"), ("CREATE TABLE t (a TIMESTAMPTZ)", "without a zone"),
         ("CREATE TABLE t (a TIMESTAMP, PRIMARY KEY (a))", "unique by its tags"),
         ("CREATE TABLE t (a TIMESTAMP, b INT DEFAULT 5)", "DEFAULT"), ("CREATE TABLE t AS SELECT 1", "INSERT INTO"),
-        ("CREATE OR REPLACE TABLE t (a TIMESTAMP)", "DROP TABLE"), ("CREATE VIEW v AS SELECT 1", "expected TABLE"),
+        ("CREATE OR REPLACE TABLE t (a TIMESTAMP)", "DROP TABLE"), ("CREATE VIEW v AS SELECT 1", "no views"),
         ("CREATE TABLE t (a TIMESTAMP) WITH (mode = 'odd')", "unknown mode"), ("CREATE TABLE t (a TIMESTAMP", "expected"),
         ("CREATE TABLE t (a TIMESTAMP) WITH (ttl = '1d', ttl = '2d')", "twice"),
         ("CREATE TABLE t (_sn TIMESTAMP)", "cannot be named"), ("CREATE TABLE t (a TIMESTAMP, b VECTOR(0))", "1 to 65,535"),
@@ -336,3 +336,26 @@ def test_words_as_names(tmp_path: object, name: str) -> None:
         db.sql(f"DROP TABLE {name}")
         db.sql(text)
         assert db.tables() == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("SHOW COLUMNS FROM t", "DESCRIBE t"), ("PRAGMA table_info('t')", "DESCRIBE t"), ("PRAGMA threads = 4", "SHOW SETTINGS"),
+        ("copy t TO 'x.csv'", "tsdb export DB T -o FILE"), ("COPY t FROM 'x.csv'", "tsdb ingest DB FILE"),
+        ("BEGIN", "no transactions"), ("BEGIN TRANSACTION", "no transactions"), ("START TRANSACTION", "no transactions"),
+        ("COMMIT", "no transactions"), ("rollback", "no transactions"), ("END", "no transactions"),
+        ("VACUUM", "compact"), ("VACUUM t", "compact"), ("ANALYZE t", "EXPLAIN ANALYZE"),
+        ("CREATE VIEW v AS SELECT 1", "no views"), ("CREATE OR REPLACE VIEW v AS SELECT 1", "no views"),
+        ("DROP VIEW v", "no views"), ("CREATE INDEX i ON t (a)", "no indexes"), ("CREATE UNIQUE INDEX i ON t (a)", "no indexes"),
+        ("DROP INDEX i", "no indexes"),
+        ("CREATE TEMP TABLE t (a TIMESTAMP)", "no temporary"), ("CREATE SCHEMA s", "one schema"), ("SHOW DATABASES", "SHOW TABLES"),
+        ("SET TimeZone = 'UTC'", "AT TIME ZONE"), ("SET TIME ZONE 'UTC'", "AT TIME ZONE"), ("SET SESSION timezone TO 'UTC'", "UTC"),
+        ("EXPLAIN COPY t TO 'x'", "tsdb export"), ("USE other", "tsdb.open"), ("REPLACE INTO t VALUES (1)", "overlays"),
+    ],
+)  # fmt: skip
+def test_what_other_databases_have_is_answered_with_what_to_write(text: str, instead: str) -> None:
+    with pytest.raises(tsdb.InvalidInput, match="unknown statement") as caught:
+        read_statement(text)
+    assert instead in str(caught.value)
+    assert "\n" not in str(caught.value)

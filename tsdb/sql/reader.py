@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tsdb.sql.absent import refuse_absent
 from tsdb.sql.nesting import nesting
 from tsdb.sql.statement import (
     AlterTable,
@@ -46,8 +47,6 @@ _OTHER_WORDS = frozenset(
         "CHECKPOINT",
     }
 )
-# Statements of SQL that there are none of here, and whoever writes one has not mistyped another.
-_ABSENT_WORDS = frozenset({"ATTACH", "COPY", "MERGE"})
 
 
 def read_statement(text: str) -> Statement:
@@ -65,6 +64,7 @@ def read_statement(text: str) -> Statement:
 def _read(text: str, tokens: list[Token]) -> Statement:
     cursor = Cursor(text, tokens)
     word = cursor.word()
+    refuse_absent(cursor)
     match word:
         case "EXPLAIN":
             return _read_explain(cursor)
@@ -92,8 +92,6 @@ def _read(text: str, tokens: list[Token]) -> Statement:
         _refuse_writing(text, tokens)
         return _read_query(text, tokens)
     found = text[tokens[0].start : tokens[0].end]
-    if word in _ABSENT_WORDS:
-        raise InvalidInput(f"unknown statement {found!r}: tsdb has no {word}")
     close = nearest(word, _QUERY_WORDS | _OTHER_WORDS) if word else None
     raise InvalidInput(f"unknown statement {found!r}" + (f"; did you mean {close}?" if close and close != word else ""))
 
