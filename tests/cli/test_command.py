@@ -232,6 +232,23 @@ def test_a_script_through_the_shell(database: Path) -> None:
     assert "2" not in failed.out
 
 
+def test_a_script_takes_the_commands_of_a_shell(database: Path) -> None:
+    lines = [
+        "-- shown otherwise", ".format csv", "SELECT 1 AS a;", ".format ndjson;", "SELECT '", ".quit", "' AS b,", ".5e0 AS c;",
+        ".schema cpu", ".quit", "SELECT 2",
+    ]  # fmt: skip
+    ran = run("shell", database, input="\n".join(lines))
+    statement = run("schema", database, "cpu", "--sql").out
+    assert (ran.code, ran.out) == (0, 'a\n1\n{"b": "\\n.quit\\n", "c": 0.5}\n' + statement), ran.err
+    assert run("shell", database, input=".tables").out == run("tables", database).out
+    assert ".schema TABLE" in run("shell", database, input="help\n").out
+    for wrong, named in ((".schema absent\nSELECT 1;", "'absent'"), ("SELECT 1;\n.tabels\nSELECT 2;", "'.tabels'; .help lists")):
+        ran = run("shell", database, input=wrong)
+        assert ran.code == 1
+        assert named in ran.err
+        assert "2" not in ran.out
+
+
 def test_plans_and_statements_are_written_as_text(database: Path) -> None:
     assert json.loads(run("query", database, f"EXPLAIN (FORMAT JSON) {SELECT}").out)
     assert run("query", database, f"EXPLAIN {SELECT}").out == run("explain", database, SELECT).out

@@ -75,6 +75,16 @@ def split_statements(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
+def is_whole(text: str) -> bool:
+    """Whether every statement of a script is ended, by a semicolon outside of quotes and comments."""
+    last = None
+    with suppress(InvalidInput):
+        for token in read_tokens(text):
+            last = token
+        return last is None or last.is_symbol(";")
+    return False
+
+
 def read_tokens(text: str) -> Iterator[Token]:
     """As ``tokenize``, one at a time."""
     at = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -13,14 +14,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tsdb.sql.token import split_statements
+from tsdb.sql.token import is_whole, split_statements
 from tsdb_cli import database, failure, option, output, plot, table, terminal
-from tsdb_format.errors import Locked
+from tsdb_format.errors import InvalidInput, Locked
 
 if TYPE_CHECKING:
     from tsdb.database import Database
 
 _HISTORY_LINES = 5_000
+_LEAVING = (".quit", ".exit")
 _HELP = """\
 Statements end with a semicolon and may span lines.
   .tables            list the tables
@@ -36,7 +38,7 @@ Statements end with a semicolon and may span lines.
 @option.database
 @click.option("--read-only", is_flag=True, help="Only read, beside another process that writes.")
 def command(database_path: Path, read_only: bool) -> int:
-    """Ask the database DB interactively; it is made where there is none. Reads statements from standard input when it is a file."""
+    """Ask the database DB interactively; it is made where there is none. Reads the same from standard input when it is a file."""
     interactive = terminal.is_terminal(sys.stdin)
     with ExitStack() as stack:
         try:
@@ -67,10 +69,24 @@ class Session:
         self._stats = False
 
     def run_all(self, text: str) -> int:
-        """Run a script; stops at the first failure, which the caller reports."""
+        """Run a script, with commands on lines of their own; stops at the first failure, which the caller reports."""
+        waiting: list[str] = []
+        for line in io.StringIO(text):
+            words = _command_words(line)
+            if not words or not is_whole("".join(waiting)):
+                waiting.append(line)
+                continue
+            self._run_each("".join(waiting))
+            waiting.clear()
+            if words[0] in _LEAVING:
+                return failure.DONE
+            self._dot(words)
+        self._run_each("".join(waiting))
+        return failure.DONE
+
+    def _run_each(self, text: str) -> None:
         for statement in split_statements(text):
             self._run(statement)
-        return failure.DONE
 
     def loop(self) -> None:
         """Read and run until the end of input. A failed statement is reported, and the next one is read."""
@@ -85,13 +101,11 @@ class Session:
                 waiting = ""
                 sys.stdout.write("\n")
                 continue
-            plain = line.strip().rstrip(";").rstrip()
-            if not waiting and plain.lower() in ("exit", "quit", "help"):
-                line = "." + plain.lower()
-            if not waiting and line.strip().startswith("."):
-                if line.strip() in (".quit", ".exit"):
+            words = _command_words(line)
+            if not waiting and words:
+                if words[0] in _LEAVING:
                     return
-                self._guarded(partial(self._dot, line.split()))
+                self._guarded(partial(self._dot, words))
                 continue
             waiting += line + "\n"
             if line.rstrip().endswith(";"):
@@ -132,8 +146,18 @@ class Session:
                 self._plotted = not self._plotted
             case [".stats"]:
                 self._stats = not self._stats
-            case _:
+            case [".help"]:
                 sys.stdout.write(_HELP + "\n")
+            case _:
+                raise InvalidInput(f"there is no command {' '.join(words)!r}; .help lists them")
+
+
+def _command_words(line: str) -> list[str]:
+    """The words of a line that is a command to the shell; none where it is SQL."""
+    plain = line.strip().rstrip(";").rstrip()
+    if plain.lower() in ("exit", "quit", "help"):
+        plain = "." + plain.lower()
+    return plain.split() if plain.startswith(".") else []
 
 
 @contextmanager
