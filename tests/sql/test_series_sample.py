@@ -179,7 +179,11 @@ def test_a_calendar_of_a_zone(twin: SeriesTwin) -> None:
     [
         ("SELECT time, avg(v) FROM t SAMPLE BY", "expected a width such as 10s, 5m, 1h, 1d or 1M at the end of the statement"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 1 h",
-         "expected a width such as 10s, 5m, 1h, 1d or 1M, not '1' (line 1, column 38)"),
+         "a width is a number and a letter without a space between: 1h (line 1, column 38)"),
+        ("SELECT time, avg(v) FROM t SAMPLE BY 2 days",
+         "a width is a number and a letter without a space between: 2d (line 1, column 38)"),
+        ("SELECT time, avg(v) FROM t SAMPLE BY 5min", "unknown unit 'min': write 5m (line 1, column 39)"),
+        ("SELECT time, avg(v) FROM t SAMPLE BY INTERVAL", "expected a width such as INTERVAL '1 hour' at the end of the statement"),
         ("SELECT time,\n avg(v) FROM t SAMPLE BY 3q",
          "unknown unit 'q': there are U or us, T or ms, s, m, h, d, w, M and y (line 2, column 27)"),
         ("SELECT time, avg(v) FROM t SAMPLE BY 0h", "a width is a whole number of units, not 0 (line 1, column 38)"),

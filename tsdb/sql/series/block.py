@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tsdb.quoting import quoted_name
 from tsdb.sql.nesting import at_top, closing, nesting, split
 from tsdb.sql.series.draft import Draft, Edit
+from tsdb.sql.series.width import UNIT_WORDS
 from tsdb.sql.token import QUOTED, WORD, Token
 
 _CLAUSES = frozenset({"SELECT", "FROM", "WHERE", "HAVING", "WINDOW", "QUALIFY", "LIMIT", "OFFSET", "FETCH"})
@@ -25,8 +26,9 @@ _SET_OPERATIONS = frozenset({"UNION", "EXCEPT", "INTERSECT"})
 _NO_ALIAS = frozenset({"END", "NULL", "TRUE", "FALSE", "UNKNOWN", "PRECISION", "ROW", "NULLS", "NOCASE"})
 _NO_ALIAS_AFTER = frozenset(
     {"AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "BETWEEN", "FROM", "AS", "CASE", "WHEN", "THEN", "ELSE", "ZONE", "INTERVAL"}
-    | {"COLLATE", "GLOB", "SIMILAR", "TO", "OVER", "DISTINCT", "ALL", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIME", "ESCAPE", "AT"}
+    | {"COLLATE", "GLOB", "SIMILAR", "TO", "OVER", "DISTINCT", "ALL", "ESCAPE", "AT"}
 )
+_TYPE_ENDS = frozenset({("WITH", "TIME", "ZONE"), ("WITHOUT", "TIME", "ZONE")})
 
 
 class Clause(NamedTuple):
@@ -166,6 +168,10 @@ def _item(tokens: Sequence[Token], start: int, end: int) -> Item:
         return Item(start, start, end - 2, end, last.text)
     ends = before.kind not in ("symbol", WORD) or before.is_symbol(")", "]", "}")
     ends = ends or (before.kind == WORD and before.upper not in _NO_ALIAS_AFTER)
+    if end - start >= 3 and (tokens[end - 3].upper, before.upper, last.upper) in _TYPE_ENDS:
+        ends = False
+    if end - start >= 3 and tokens[end - 3].upper == "INTERVAL" and last.upper in UNIT_WORDS:
+        ends = False
     if end - start >= 2 and last.is_name and ends and (last.kind == QUOTED or last.upper not in _NO_ALIAS):
         return Item(start, start, end - 1, end, last.text)
     return Item(start, start, end, end, None)

@@ -46,11 +46,26 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     block = block_at(draft, call.at)
     if len(found) > 1 and call.at in found[-2] and block == block_at(draft, found[-2].at):
         draft.fail(f"{name} stands inside of {draft.tokens[found[-2].at].text}: compute it in a subquery", call.at)
+    _check(call, block, tables)
     window = _window(call, block, tables)
     value: tuple[Part, ...] = ("(", call.text(call.arguments[0]), ")")
     made = _moving(call, window) if call.name in _MOVING else _changed(call, value, window)
     start, end = draft.span(call.at, window.end)
     return [Edit(start, end, made), *(block.keep_name(call.at) if block is not None else ())]
+
+
+def _check(call: Call, block: Block | None, tables: Mapping[str, Table]) -> None:
+    """Refuse a range of PromQL's and a column of text."""
+    draft, (start, end) = call.draft, call.arguments[0]
+    name = draft.tokens[call.at].text
+    for at in range(start + 1, end - 2):
+        tokens = draft.tokens[at : at + 3]
+        if tokens[0].is_symbol("[") and tokens[1].kind == NUMBER and tokens[2].is_name and tokens[2].start == tokens[1].end:
+            plain = f"{name}({draft.written(start, at)})"
+            draft.fail(f"{name} takes no range: {plain} is from row to row, and SAMPLE BY over it averages", at)
+    source = source_of(block, tables) if block is not None else None
+    if source is not None and _MOVING.get(call.name) not in ("min", "max", "count"):
+        source.no_text(draft, call.arguments[0], name)
 
 
 def _changed(call: Call, value: tuple[Part, ...], window: _Window) -> tuple[Part, ...]:

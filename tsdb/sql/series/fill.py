@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tsdb.quoting import quoted_name
+from tsdb.sql.nesting import at_top, split
+from tsdb.sql.series.aggregate import aggregates
 from tsdb.sql.series.block import Block, Item
 from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.zone import bucket as zone_bucket
@@ -18,6 +20,7 @@ from tsdb.sql.token import PARAMETER, Token
 
 Parts = tuple[Part, ...]
 _AFTER = ("ORDER", "LIMIT", "OFFSET", "FETCH")
+_ORDER_ENDS = frozenset({"ASC", "DESC", "NULLS", "COLLATE"})
 _CONSTANT_WORDS = frozenset({"NULL", "TRUE", "FALSE", "INTERVAL", "DATE", "TIMESTAMP"})
 ROWS, PRESENT = "__series_rows", "__series_present"
 
@@ -115,6 +118,36 @@ class Filling:
             f"CASE WHEN {PRESENT} THEN {column} ELSE {before}.v + (CAST({after}.v AS DOUBLE) - {before}.v) * {part} END",
         )  # fmt: skip
 
+    def ordering(self, inside: Sequence[Edit]) -> list[Edit]:
+        """The edits of ORDER BY over all buckets: what is an item's expression is that item, another aggregate a column.
+
+        ``inside`` are those of the bucket in it.
+        """
+        order, draft = self.block.clauses.get("ORDER"), self.block.draft
+        if order is None:
+            return []
+        names = {name.lower() for _, name in self.outputs}
+        items = {comparable(draft, (item.start, item.end)): number for number, item in reversed([*enumerate(self.items, 1)])}
+        edits: list[Edit] = []
+        for start, end in split(draft.tokens, (order.start, order.end)):
+            stop = next((at for at in at_top(draft.tokens, start, end) if draft.tokens[at].upper in _ORDER_ENDS), end)
+            if stop <= start or (stop - start == 1 and draft.tokens[start].text.lower() in names):
+                continue
+            low, high = draft.span(start, stop)
+            number = items.get(comparable(draft, (start, stop)))
+            if number is not None and not is_constant(draft, start, stop):
+                edits.append(Edit(low, high, (str(number),)))
+                continue
+            edits += [edit for edit in inside if low <= edit.start < high]
+            found = aggregates(draft, start, stop)
+            for call in found:
+                if any(call.at in other for other in found if other.at != call.at):
+                    continue
+                number = items.get(comparable(draft, (call.at, call.close + 1)))
+                text = self.outputs[number - 1][0] if number is not None else (self.extra((call.span,)),)
+                edits.append(Edit(*call.span, ("(", *text, ")")))
+        return edits
+
     def written(self, spine: Spine, order: Sequence[Edit] = (), *, sort: bool = False) -> list[Edit]:
         """The edits that put the SELECT over all buckets in its place; ``order`` are those behind it."""
         draft, block = self.block.draft, self.block
@@ -144,6 +177,14 @@ class Filling:
         groups = f"(SELECT DISTINCT {keys} FROM {ROWS}) AS __series_groups"
         listed = f"{self.bucket}, {keys}"
         return (f"SELECT {listed} FROM {groups} CROSS JOIN ", *buckets, f" EXCEPT SELECT {listed} FROM {ROWS}")
+
+
+def comparable(draft: Draft, part: tuple[int, int]) -> tuple[str, ...]:
+    """The tokens of a range in a form that compares: words in one case, no qualifier."""
+    tokens = draft.tokens[slice(*part)]
+    if len(tokens) == 3 and tokens[1].is_symbol("."):
+        tokens = tokens[2:]
+    return tuple(token.text.lower() if token.is_name else f"{token.kind}:{token.text}" for token in tokens)
 
 
 def is_constant(draft: Draft, start: int, end: int) -> bool:

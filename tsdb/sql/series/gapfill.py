@@ -15,7 +15,7 @@ from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.bound import time_bounds
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit
-from tsdb.sql.series.fill import Bucket, Filling, Parts, Spine, is_constant, shown_name
+from tsdb.sql.series.fill import Bucket, Filling, Parts, Spine, comparable, is_constant, shown_name
 from tsdb.sql.series.width import interval
 from tsdb.sql.series.zone import is_zone
 from tsdb.sql.token import NUMBER, STRING
@@ -61,7 +61,7 @@ class _Gapfill:
         self.filling = Filling(block, self.items)
         self.bucket, self.spine = self._read()
         for call in found[1:]:
-            if _same(self.draft, (call.at, call.close + 1)) != _same(self.draft, (self.call.at, self.call.close + 1)):
+            if comparable(self.draft, (call.at, call.close + 1)) != comparable(self.draft, (self.call.at, self.call.close + 1)):
                 self.draft.fail("every gapfill of a SELECT is over the same buckets", call.at)
 
     def edits(self) -> list[Edit]:
@@ -81,7 +81,8 @@ class _Gapfill:
         for item in self.items:
             if item.start in mixed:
                 filling.edits.append(Edit(*draft.span(item.start, item.end), ("NULL",)))
-        return filling.written(self.spine, [Edit(*call.span, (filling.bucket,)) for call in behind])
+        order_edits = filling.ordering([Edit(*call.span, (filling.bucket,)) for call in behind])
+        return filling.written(self.spine, order_edits)
 
     # ------------------------------------------------------------------------------------------ what is asked
 
@@ -193,18 +194,10 @@ class _Gapfill:
         if draft.tokens[clause.start].upper == "ALL":
             return
         aliases = {item.alias.lower() for item in self.items if item.alias is not None}
-        texts = [_same(draft, (item.start, item.end)) for item in self.items]
+        texts = [comparable(draft, (item.start, item.end)) for item in self.items]
         for start, end in split(draft.tokens, (clause.start, clause.end)):
             token, single = draft.tokens[start], end - start == 1
             listed = single and (token.kind == NUMBER or token.text.lower() in aliases)
             bucketed = any(start <= call.at < end for call in self.calls)
-            if not listed and not bucketed and _same(draft, (start, end)) not in texts:
+            if not listed and not bucketed and comparable(draft, (start, end)) not in texts:
                 filling.keys.append(filling.extra((draft.span(start, end),)))
-
-
-def _same(draft: Draft, part: tuple[int, int]) -> tuple[str, ...]:
-    """The tokens of a range in a form that compares: words in one case, no qualifier."""
-    tokens = draft.tokens[slice(*part)]
-    if len(tokens) == 3 and tokens[1].is_symbol("."):
-        tokens = tokens[2:]
-    return tuple(token.text.lower() if token.is_name else f"{token.kind}:{token.text}" for token in tokens)

@@ -21,6 +21,8 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     for at in range(len(tokens) - 2, 0, -1):
         if tokens[at].upper != "LATEST" or tokens[at + 1].upper not in ("ON", "BY"):
             continue
+        if _is_bare(draft, at):
+            return [Edit(tokens[at - 1].start, tokens[at - 1].start, ("FROM ",))]
         block = block_at(draft, at)
         if block is None or block.clauses.get("LATEST", (-1,))[0] != at:
             continue
@@ -28,6 +30,16 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
             continue
         return _edits(block, at, tables)
     return ()
+
+
+def _is_bare(draft: Draft, at: int) -> bool:
+    """Whether LATEST follows a table in parentheses without a SELECT: ``FROM (t LATEST ON time PARTITION BY host)``."""
+    tokens = draft.tokens
+    if at < 3 or not tokens[at - 1].is_name or not tokens[at - 2].is_symbol("("):
+        return False
+    before = tokens[at - 3]
+    parted = any(token.upper == "PARTITION" for token in tokens[at + 2 : at + 6]) or tokens[at + 1].upper == "BY"
+    return parted and (before.upper in ("FROM", "JOIN", "IN") or before.is_symbol(","))
 
 
 def _is_clause(draft: Draft, at: int) -> bool:
@@ -47,6 +59,9 @@ def _edits(block: Block, at: int, tables: Mapping[str, Table]) -> Sequence[Edit]
     draft, clause = block.draft, block.clauses["LATEST"]
     tokens = draft.tokens
     block.precedes("WHERE", at)
+    where = block.clauses.get("WHERE")
+    if where is not None and where.start >= where.end:
+        draft.fail(f"{draft.written(at, at + 2).upper()} is a clause of its own: leave WHERE before it out", where.keyword)
     if "QUALIFY" in block.clauses or ("HAVING" in block.clauses and "GROUP" not in block.clauses):
         draft.fail("QUALIFY and HAVING do not stand with LATEST: put the SELECT with LATEST in a subquery", at)
     if "GROUP" in block.clauses and block.clauses["GROUP"].keyword < at:

@@ -16,7 +16,7 @@ from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.fill import ROWS, Bucket, Filling, Parts, Spine, is_constant, shown_name
 from tsdb.sql.series.source import Source, no_source, source_of
-from tsdb.sql.series.width import interval, short_interval
+from tsdb.sql.series.width import UNIT_WORDS, interval, short_interval
 from tsdb.sql.token import PARAMETER, STRING, Cursor
 
 WORDS = frozenset({"SAMPLE"})
@@ -118,12 +118,13 @@ class _Sample:
             filling.outputs.append((text, shown_name(draft, item)))
         low = clause.low or (f"(SELECT min({filling.bucket}) FROM {ROWS})",)
         high = clause.high or (f"(SELECT max({filling.bucket}) FROM {ROWS})",)
-        return filling.written(Spine(clause.bucket, low, high, clause.high is None), self._order((filling.bucket,)), sort=sort)
+        spine = Spine(clause.bucket, low, high, clause.high is None)
+        return filling.written(spine, filling.ordering(self._order((filling.bucket,))), sort=sort)
 
     def _order(self, text: Parts) -> list[Edit]:
-        """The edits of an ORDER BY whose time is that of no item."""
-        order = self.block.clauses.get("ORDER")
-        hidden = order is not None and not any(self._shows_time(item) for item in self.items)
+        """The edits of an ORDER BY whose time is the name of no item."""
+        order, name = self.block.clauses.get("ORDER"), self.source.time_name.lower()
+        hidden = not any(shown_name(self.draft, item).lower() == name for item in self.items)
         return self._times(*order[1:], text) if order is not None and hidden else []
 
     def _is_key(self, item: Item) -> bool:
@@ -147,6 +148,9 @@ class _Sample:
         return self._is_time(item.start, item.end)
 
     def _is_time(self, start: int, end: int) -> bool:
+        before = self.draft.tokens[start - 1]
+        if before.is_symbol("::") or before.upper in ("AS", "WITH", "WITHOUT"):  # the type TIME
+            return False
         tokens = self.draft.tokens[start:end]
         qualified = len(tokens) == 3 and tokens[1].is_symbol(".") and tokens[0].text.lower() == self.source.alias.lower()
         named = qualified or len(tokens) == 1
@@ -228,8 +232,13 @@ def _width(draft: Draft, cursor: Cursor) -> Parts:
         cursor.at += 1
         return interval(draft, at, at + 1)
     if cursor.word() == "INTERVAL":
-        cursor.at += 2
-        return (draft.span(at, min(cursor.at, len(cursor.tokens))),)
+        cursor.at += 1
+        if cursor.done:
+            draft.expected("a width such as INTERVAL '1 hour'", cursor.at)
+        opened = cursor.symbol() == "("
+        cursor.at = min(closing(cursor.tokens, cursor.at) + 1 if opened else cursor.at + 1, len(cursor.tokens))
+        cursor.at += cursor.word() in UNIT_WORDS
+        return (draft.span(at, cursor.at),)
     text = short_interval(draft, at)
     cursor.at += 2
     return (text,)

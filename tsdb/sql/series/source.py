@@ -12,6 +12,7 @@ from tsdb.sql.nesting import at_top, closing
 from tsdb.sql.series.block import Block
 from tsdb.sql.series.draft import Draft
 from tsdb.sql.token import Token
+from tsdb_format.types import Kind
 
 _JOINS = frozenset(
     {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "ASOF", "NATURAL", "POSITIONAL", "SEMI", "ANTI", "ON", "USING"}
@@ -45,6 +46,15 @@ class Source:
         """The tag columns as text."""
         assert self.table is not None
         return [self.column(tag.name) for tag in self.table.schema.tags]
+
+    def no_text(self, draft: Draft, part: tuple[int, int], what: str) -> None:
+        """Fail if the tokens ``part`` are a column of text; ``what`` says who needs numbers."""
+        tokens = draft.tokens[slice(*part)]
+        if self.table is None or not self.alone or len(tokens) not in (1, 3) or not tokens[-1].is_name:
+            return
+        for column in self.table.schema:
+            if column.name.lower() == tokens[-1].text.lower() and column.type.kind in (Kind.STRING, Kind.BLOB):
+                draft.fail(f"{what} is of numbers, and {column.name} is {column.type}", part[0])
 
     def column(self, name: str) -> str:
         """A column as text, qualified where something is joined."""

@@ -17,7 +17,7 @@ from tsdb.sql.series.source import names_source
 from tsdb.sql.series.width import interval
 from tsdb.sql.token import STRING
 
-WORDS = frozenset({"TUMBLE", "HOP", "SESSION"})
+WORDS = frozenset({"TUMBLE", "HOP", "SESSION", "CUMULATE"})
 _FORMS = {
     "TUMBLE": "TUMBLE(table, time, size[, origin])",
     "HOP": "HOP(table, time, slide, size[, origin])",
@@ -45,6 +45,8 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
             before = tokens[start - 1] if start else None
         if before is None or not (before.upper in ("FROM", "JOIN") or before.is_symbol(",")):
             continue
+        if call.name == "CUMULATE":
+            draft.fail("there is no CUMULATE: TUMBLE makes its steps, sum(…) OVER (… ORDER BY window_start) adds them up", call.at)
         stop = call.close + 1 + wrapped
         return [Edit(*draft.span(start, stop), (*_subquery(call), _alias(draft, call, stop)))]
     return ()

@@ -9,8 +9,8 @@ from tsdb.sql.statement import Query
 
 #: All words that are written out, in upper case; a test holds them against those of their modules.
 WORDS = frozenset({
-    "DATE_BIN", "DATE_BIN_GAPFILL", "DATE_TRUNC", "DELTA", "DERIVATIVE", "DIFF", "DOWNSAMPLE", "FIRST", "FIRST_BY", "HOP",
-    "INCREASE", "INTERPOLATE", "LAST", "LAST_BY", "LATEST", "LOCF", "MOVING_AVG", "MOVING_COUNT", "MOVING_MAX",
+    "CUMULATE", "DATE_BIN", "DATE_BIN_GAPFILL", "DATE_TRUNC", "DELTA", "DERIVATIVE", "DIFF", "DOWNSAMPLE", "FIRST", "FIRST_BY",
+    "HOP", "INCREASE", "INTERPOLATE", "LAST", "LAST_BY", "LATEST", "LOCF", "MOVING_AVG", "MOVING_COUNT", "MOVING_MAX",
     "MOVING_MEDIAN", "MOVING_MIN", "MOVING_STDDEV", "MOVING_SUM", "RATE", "SAMPLE", "SESSION", "TIME_BUCKET",
     "TIME_BUCKET_GAPFILL", "TUMBLE",
 })  # fmt: skip
