@@ -123,6 +123,8 @@ def parse_type(text: str) -> ColumnType:
     name = _ALIASES.get(name, name)
     if name in Kind.__members__ and name != "VECTOR" and Kind[name] in STORED_KINDS:
         return ColumnType(Kind[name])
+    if name == "SYMBOL":
+        raise InvalidInput(f"unknown column type {text!r}: write STRING, and TAG behind it where it names a device")
     known = ", ".join(kind.name for kind in Kind if kind in STORED_KINDS and kind is not Kind.VECTOR)
     raise InvalidInput(f"unknown column type {text!r}; known: {known}, VECTOR(n)")
 

@@ -79,6 +79,18 @@ def test_order_by_an_aggregate_that_is_not_shown(twin: SeriesTwin) -> None:
          "there is no CUMULATE: TUMBLE makes its steps, sum(…) OVER (… ORDER BY window_start) adds them up (line 1, column 15)"),
         ("SELECT * FROM t WHERE LATEST BY host", "LATEST BY is a clause of its own: leave WHERE before it out (line 1, column 17)"),
         ("SELECT rate(note) FROM t", "rate is of numbers, and note is STRING (line 1, column 13)"),
+        ("SELECT host, max(note), time FROM t SAMPLE BY 1h FILL(LINEAR)",
+         "FILL(LINEAR) is of numbers, and note is STRING (line 1, column 18)"),
+        (f"SELECT {_GAPFILL}, interpolate(min(note)) FROM t WHERE {_WHERE} GROUP BY 1",
+         "interpolate is of numbers, and note is STRING (line 1, column 57)"),
+        ("SELECT downsample(time, note, 3) FROM t", "downsample is of numbers, and note is STRING (line 1, column 25)"),
+        ("SELECT * FROM downsample((SELECT time, note FROM t), 3)",
+         "downsample is of numbers, and note is STRING (line 1, column 40)"),
+        ("SELECT * FROM t WHERE time > now() - 2y",
+         "Parser Error: syntax error at or near \"y\": a width in an expression is INTERVAL '1 year' (line 1, column 39)"),
+        ("SELECT * FROM t d d", 'Parser Error: syntax error at or near "d" (line 1, column 19)'),
+        ("CREATE TABLE u (time TIMESTAMP TIME, s SYMBOL)",
+         "column 's': unknown column type 'SYMBOL': write STRING, and TAG behind it where it names a device"),
         ("SELECT time,\n moving_avg(t.host, 3) FROM t", "moving_avg is of numbers, and host is STRING (line 2, column 13)"),
     ],
 )  # fmt: skip
@@ -90,3 +102,18 @@ def test_latest_of_a_table_in_parentheses(twin: SeriesTwin) -> None:
     newest = "FROM t QUALIFY row_number() OVER (PARTITION BY host, rack ORDER BY time DESC) = 1"
     twin.same("SELECT host, rack, n FROM (t LATEST ON time PARTITION BY host, rack)", f"SELECT host, rack, n {newest}")
     twin.same("SELECT max(v) FROM (t LATEST BY host, rack)", f"SELECT max(v) FROM ({newest})")
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        ("lcof(n)", "locf"), ("incrase(n)", "increase"), ("irate(n)", "rate"), ("downsampel(time, v, 3)", "downsample"),
+        ("time_bucket_gapfil('1h', time)", "time_bucket_gapfill"), ("date_prt('hour', time)", "date_part"),
+    ],
+)  # fmt: skip
+def test_the_nearest_function(twin: SeriesTwin, call: str, meant: str) -> None:
+    assert f'Did you mean "{meant}"? (line 1, column 8)' in twin.refused(f"SELECT {call} FROM t")
+
+
+def test_the_nearest_table_function(twin: SeriesTwin) -> None:
+    assert 'Did you mean "tumble"? (line 1, column 15)' in twin.refused("SELECT * FROM TUMBEL(t, time, '1h')")

@@ -174,7 +174,8 @@ class DuckRun:
             assert before is not None
             return self.plan.place(len(self.plan.sql.encode()[: position - before].decode(errors="ignore")))
 
-        return translate(error, tables, columns, None if self.plan.place is None or before is None else place)
+        text = b"" if before is None else b" " * before + self.plan.sql.encode()
+        return translate(error, tables, columns, None if self.plan.place is None or before is None else place, text)
 
     def _run(self, act: Callable[[], Any]) -> Any:
         """One run to the end."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from tsdb.sql.series.width import UNITS
 from tsdb.suggestion import nearest
 from tsdb_format.errors import Error, InvalidInput, NotFound
 
@@ -18,6 +19,9 @@ DETAILED = "SET SESSION errors_as_json = true"
 _UNKNOWN_COLUMN = re.compile(r'(?:Referenced column|does not have a column named) "([^"]+)"')
 _START = '{"exception_type"'
 _MISSING = ("No files found", 'Referenced column "', 'Referenced table "', "does not have a column named")
+_FUNCTIONS = ("Scalar Function", "Table Function", "Aggregate Function", "Macro Function", "Table Macro Function")
+_GUESS = re.compile(r'Did you mean "([^"]+)"')
+_NEAR = re.compile(r'syntax error at or near "([^"]+)"')
 #: Types that one may mean; DuckDB's own guesses are odd.
 _TYPES = (
     "BIGINT", "BLOB", "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "FLOAT", "HUGEINT", "INT", "INTEGER", "INTERVAL", "SMALLINT",
@@ -38,22 +42,28 @@ def details(error: Exception) -> Mapping[str, Any]:
 
 
 def translate(
-    error: Exception, tables: Mapping[str, str], columns: Iterable[str] = (), place: Callable[[int], str] | None = None
+    error: Exception,
+    tables: Mapping[str, str],
+    columns: Iterable[str] = (),
+    place: Callable[[int], str] | None = None,
+    text: bytes = b"",
 ) -> Error:
     """An error of DuckDB's as one of our kinds, with the first line of its message.
 
     ``tables`` are those read, by the names of inputs, and ``columns`` what they have. ``place`` says, for people, where a byte of
-    the text that DuckDB read stands in the statement.
+    the text that DuckDB read, ``text``, stands in the statement.
     """
     known = details(error)
-    text = f"{known['exception_type']} Error: {known['exception_message']}" if known else str(error)
-    text = text.replace("Error Error:", "Error:")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = f"{known['exception_type']} Error: {known['exception_message']}" if known else str(error)
+    said = said.replace("Error Error:", "Error:")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     message = lines[0].replace('Values list "', 'table "') if lines else type(error).__name__
     for name in sorted(tables, key=len, reverse=True):
         message = message.replace(name, tables[name])
     hint = _hint(known, message, lines, columns)
     position = str(known.get("position", ""))
+    if position.isdigit() and text[: int(position)][-1:].isdigit():
+        hint = hint or _width(message)
     where = f" ({place(int(position))})" if place is not None and position.isdigit() else ""
     message = f"{message}{hint}{where}"
     if isinstance(error, duckdb.CatalogException) or any(words in message for words in _MISSING):
@@ -74,5 +84,18 @@ def _hint(known: Mapping[str, Any], message: str, lines: list[str], columns: Ite
     if known.get("type") == "Type":
         close = nearest(name, _TYPES)
         return f' Did you mean "{close}"?' if close is not None else ""
+    if known.get("type") in _FUNCTIONS:
+        from tsdb.sql.series.word import WORDS
+
+        guess = _GUESS.search(" ".join(lines[1:]) or str(known.get("candidates", "")))
+        close = nearest(name, [word.lower() for word in WORDS] + ([guess[1]] if guess is not None else []))
+        return f' Did you mean "{close}"?' if close is not None else ""
     more = next((line for line in lines[1:] if line.startswith(("Candidate bindings", "Candidate tables", "Did you mean"))), "")
     return f" {more}" if more else ""
+
+
+def _width(message: str) -> str:
+    """How a width such as ``2y`` is written where an expression stands."""
+    found = _NEAR.search(message)
+    unit = UNITS.get(found[1]) if found is not None else None
+    return f": a width in an expression is INTERVAL '1 {unit.removesuffix('s')}'" if unit is not None else ""

@@ -21,12 +21,20 @@ AGGREGATES = frozenset({
     "STDDEV_POP", "STDDEV_SAMP", "STRING_AGG", "SUM", "SUMKAHAN", "SUM_NO_OVERFLOW", "VARIANCE", "VARIANT_GROUP_OBJECT",
     "VAR_POP", "VAR_SAMP", "WAVG", "WEIGHTED_AVG",
 })  # fmt: skip
+#: Those whose value is one of their argument's.
+_PASSING = frozenset({"ANY_VALUE", "ARBITRARY", "FIRST", "LAST", "MAX", "MIN", "MODE"})
 
 
 def aggregates(draft: Draft, start: int, end: int) -> list[Call]:
     """The calls of aggregate functions in a range of tokens, with FILTER and WITHIN GROUP, without those over a window."""
     found = [replace(call, close=last_token(draft, call.close)) for call in calls(draft, AGGREGATES, start, end)]
     return [call for call in found if call.close + 1 == len(draft.tokens) or draft.tokens[call.close + 1].upper != "OVER"]
+
+
+def passed_on(draft: Draft, start: int, end: int) -> tuple[int, int] | None:
+    """The argument of which an item is one of the values, as ``max(x)`` is; None for another item."""
+    call = next(calls(draft, _PASSING, start, end), None)
+    return call.arguments[0] if call is not None and call.at == start and call.arguments else None
 
 
 def last_token(draft: Draft, close: int) -> int:

@@ -14,7 +14,7 @@ from tsdb.sql.series.aggregate import last_token
 from tsdb.sql.series.block import Item, block_at
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit
-from tsdb.sql.series.source import names_source
+from tsdb.sql.series.source import names_source, source_of
 
 WORDS = frozenset({"DOWNSAMPLE"})
 _TABLE_FORM = "downsample((SELECT time, value …), points)"
@@ -26,27 +26,34 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     for call in calls(draft, WORDS):
         before = draft.tokens[call.at - 1] if call.at else None
         if before is not None and (before.upper in ("FROM", "JOIN") or (before.is_symbol(",") and len(call.arguments) == 2)):
-            return _table(call)
+            return _table(call, tables)
         call.require(3, 3, _FORM)
         call.only((), _FORM)
+        block = block_at(draft, call.at)
+        source = source_of(block, tables) if block is not None else None
+        if source is not None:
+            source.no_text(draft, call.arguments[1], "downsample")
         time, value, points = (call.text(argument) for argument in call.arguments)
         start, end = draft.span(call.at, last_token(draft, call.close) + 1)
-        block = block_at(draft, call.at)
         made = ("lttb(", time, ", ", value, ", ", points, " ORDER BY ", time, ")", (call.span[1], end))
         named = ("[{'time': p.x, 'value': p.y} FOR p IN ", *made, "]")
         return [Edit(start, end, named), *(block.keep_name(call.at) if block is not None else ())]
     return ()
 
 
-def _table(call: Call) -> Sequence[Edit]:
+def _table(call: Call, tables: Mapping[str, Table]) -> Sequence[Edit]:
     draft, tokens = call.draft, call.draft.tokens
     call.require(2, 2, _TABLE_FORM)
     call.only((), _TABLE_FORM)
     query, points = call.arguments
     block = block_at(draft, query[0] + 1) if tokens[query[0]].is_symbol("(") else None
-    names = [_name(draft, item) for item in block.items()] if block is not None and block.start > query[0] else []
+    items = block.items() if block is not None and block.start > query[0] else []
+    names = [_name(draft, item) for item in items]
     if len(names) < 2:
         draft.fail(f"downsample reads a query of a time and a value: {_TABLE_FORM}", query[0])
+    source = source_of(block, tables) if block is not None else None
+    if source is not None:
+        source.no_text(draft, (items[1].start, items[1].end), "downsample")
     shown = [quoted_name(name) for name in names]
     keys = [f"k{number}" for number in range(1, len(names) - 1)]
     outputs = ", ".join(

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from tsdb.catalog.table import Table
 from tsdb.sql.nesting import split
-from tsdb.sql.series.aggregate import aggregates
+from tsdb.sql.series.aggregate import aggregates, passed_on
 from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.bound import time_bounds
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.series.fill import Bucket, Filling, Parts, Spine, comparable, is_constant, shown_name
+from tsdb.sql.series.source import source_of
 from tsdb.sql.series.width import interval
 from tsdb.sql.series.zone import is_zone
 from tsdb.sql.token import NUMBER, STRING
@@ -170,6 +171,9 @@ class _Gapfill:
         if call.name == "INTERPOLATE":
             call.require(1, 1, f"{name}(value)")
             call.only((), f"{name}(value)")
+            source, part = source_of(self.block, self.tables), passed_on(draft, *call.arguments[0])
+            if source is not None and part is not None:
+                source.no_text(draft, part, name)
             return self.filling.interpolated(self.filling.extra((call.text(call.arguments[0]),)))
         form = f"{name}(value[, treat_null_as_missing => true])"
         call.require(1, 2, form)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
 from tsdb.sql.nesting import closing, split
-from tsdb.sql.series.aggregate import aggregates
+from tsdb.sql.series.aggregate import aggregates, passed_on
 from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.fill import ROWS, Bucket, Filling, Parts, Spine, is_constant, shown_name
@@ -106,6 +106,9 @@ class _Sample:
             if self._is_derived(item):
                 draft.fail("with FILL an item does not name another: compute it in a query around", item.start)
             if item in valued:
+                part = passed_on(draft, item.start, item.end)
+                if part is not None and fills[valued.index(item)] == "LINEAR":
+                    self.source.no_text(draft, part, "FILL(LINEAR)")
                 text = _value(filling, column, fills[valued.index(item)])
             elif is_constant(draft, item.start, item.end):
                 text = (draft.span(item.start, item.end),)

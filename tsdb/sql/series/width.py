@@ -8,7 +8,7 @@ from tsdb.sql.series.draft import Draft, Part
 from tsdb.sql.token import NUMBER, STRING
 
 #: QuestDB's and IoTDB's letters; a minute is ``m`` and a month ``M`` or ``mo``.
-_UNITS = {
+UNITS = {
     "us": "microseconds", "U": "microseconds", "ms": "milliseconds", "T": "milliseconds", "s": "seconds", "m": "minutes",
     "h": "hours", "H": "hours", "d": "days", "D": "days", "w": "weeks", "W": "weeks", "M": "months", "mo": "months", "y": "years",
     "Y": "years",
@@ -31,8 +31,8 @@ def interval(draft: Draft, start: int, end: int) -> tuple[Part, ...]:
     first = tokens[start]
     if end - start == 1 and first.kind == STRING:
         found = _SHORT.fullmatch(first.text)
-        if found is not None and found[2] in _UNITS:
-            return (f"INTERVAL '{found[1]} {_UNITS[found[2]]}'",)
+        if found is not None and found[2] in UNITS:
+            return (f"INTERVAL '{found[1]} {UNITS[found[2]]}'",)
         return ("INTERVAL ", draft.span(start, end))
     if first.kind == NUMBER and end - start == 2 and tokens[end - 1].start == first.end:
         return (short_interval(draft, start),)
@@ -44,15 +44,15 @@ def short_interval(draft: Draft, at: int) -> str:
     tokens = draft.tokens
     if at + 1 >= len(tokens) or tokens[at].kind != NUMBER or tokens[at + 1].start != tokens[at].end:
         spaced = tokens[at + 1].text if at + 1 < len(tokens) and tokens[at].kind == NUMBER else ""
-        letter = spaced if spaced in _UNITS else _LETTERS.get(spaced.upper())
+        letter = spaced if spaced in UNITS else _LETTERS.get(spaced.upper())
         if letter is not None:
             draft.fail(f"a width is a number and a letter without a space between: {tokens[at].text}{letter}", at)
         draft.expected("a width such as 10s, 5m, 1h, 1d or 1M", at)
     unit, count = tokens[at + 1].text, tokens[at].text
-    if unit not in _UNITS:
+    if unit not in UNITS:
         if unit.upper() in _LETTERS:
             draft.fail(f"unknown unit {unit!r}: write {count}{_LETTERS[unit.upper()]}", at + 1)
         draft.fail(f"unknown unit {unit!r}: there are {UNIT_LETTERS}", at + 1)
     if not count.isdigit() or int(count) == 0:
         draft.fail(f"a width is a whole number of units, not {count}", at)
-    return f"INTERVAL '{count} {_UNITS[unit]}'"
+    return f"INTERVAL '{count} {UNITS[unit]}'"
