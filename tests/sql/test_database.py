@@ -247,9 +247,9 @@ def test_readers_and_a_writer_in_threads(db: tsdb.Database) -> None:
 
 
 def test_python_variables_are_no_tables(db: tsdb.Database) -> None:
-    frame = {"a": [1]}
+    frame = [{"a": 1}]
     assert frame
-    with pytest.raises(tsdb.NotFound):
+    with pytest.raises(tsdb.NotFound, match="the variable 'frame' is a list"):
         db.sql("SELECT * FROM frame").fetchall()
 
 
