@@ -117,3 +117,27 @@ def test_the_nearest_function(twin: SeriesTwin, call: str, meant: str) -> None:
 
 def test_the_nearest_table_function(twin: SeriesTwin) -> None:
     assert 'Did you mean "tumble"? (line 1, column 15)' in twin.refused("SELECT * FROM TUMBEL(t, time, '1h')")
+
+
+@pytest.mark.parametrize(
+    ("item", "around"),
+    [
+        ("coalesce(count(*), 0)", "coalesce(a, 0)"),
+        ("coalesce(count(*) FILTER (WHERE n > 5), -1)::INT", "coalesce(b, -1)::INT"),
+        ("CASE WHEN sum(n) IS NULL THEN 'none' ELSE 'some' END", "CASE WHEN c IS NULL THEN 'none' ELSE 'some' END"),
+        ("host || count(*)", "host || a"),
+        ("10 - sum(n) / count(*)", "10 - c / a"),
+        ("count(*) + row_number() OVER () * 0", "a"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("bucket", "clause"),
+    [("time", "SAMPLE BY 1h FILL(NULL)"), (_GAPFILL, f"WHERE {_WHERE} GROUP BY s, host")],
+    ids=["sample", "gapfill"],
+)
+def test_items_are_computed_after_filling(twin: SeriesTwin, item: str, around: str, bucket: str, clause: str) -> None:
+    parts = f"SELECT {bucket} AS s, host, count(*) AS a, count(*) FILTER (WHERE n > 5) AS b, sum(n) AS c FROM t {clause}"
+    wanted = twin.found(f"SELECT s, host, {around} FROM ({parts}) ORDER BY 1, 2")
+    query = f"SELECT {bucket} AS s, host, {item} AS x FROM t {clause} ORDER BY s, host"
+    assert twin.found(query) == wanted
+    assert twin.found(query, native=False) == wanted

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tsdb.sql.nesting import closing
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft
+from tsdb.sql.token import WORD
 
 #: DuckDB's aggregate functions and macros over them, in upper case; a test holds them against what it lists.
 AGGREGATES = frozenset({
@@ -23,6 +24,11 @@ AGGREGATES = frozenset({
 })  # fmt: skip
 #: Those whose value is one of their argument's.
 _PASSING = frozenset({"ANY_VALUE", "ARBITRARY", "FIRST", "LAST", "MAX", "MIN", "MODE"})
+#: Words of an expression that name no column.
+_PLAIN = frozenset({
+    "CASE", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IS", "IN", "BETWEEN", "NULL", "TRUE", "FALSE", "INTERVAL", "BIGINT",
+    "INTEGER", "INT", "DOUBLE", "FLOAT", "VARCHAR", "AS",
+})  # fmt: skip
 
 
 def aggregates(draft: Draft, start: int, end: int) -> list[Call]:
@@ -35,6 +41,16 @@ def passed_on(draft: Draft, start: int, end: int) -> tuple[int, int] | None:
     """The argument of which an item is one of the values, as ``max(x)`` is; None for another item."""
     call = next(calls(draft, _PASSING, start, end), None)
     return call.arguments[0] if call is not None and call.at == start and call.arguments else None
+
+
+def is_over_aggregates(draft: Draft, start: int, end: int) -> bool:
+    """Whether an item is computed from aggregates and constants alone, and is more than one aggregate."""
+    found = aggregates(draft, start, end)
+    if not found or any((call.at, call.close + 1) == (start, end) for call in found):
+        return False
+    rest = [at for at in range(start, end) if draft.tokens[at].is_name and not any(at in call for call in found)]
+    functions = {at for at in rest if at + 1 < end and draft.tokens[at + 1].is_symbol("(") and draft.tokens[at].upper != "OVER"}
+    return all(at in functions or (draft.tokens[at].kind == WORD and draft.tokens[at].upper in _PLAIN) for at in rest)
 
 
 def last_token(draft: Draft, close: int) -> int:

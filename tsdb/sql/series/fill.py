@@ -98,6 +98,14 @@ class Filling:
         self.extras.append(text)
         return self.column(len(self.items) + len(self.extras) - 1)
 
+    def over_aggregates(self, item: Item) -> Parts:
+        """An item computed over all buckets from its aggregates, each of which becomes a column."""
+        draft = self.block.draft
+        found = aggregates(draft, item.start, item.end)
+        outer = [call for call in found if not any(call.at in other for other in found if other.at != call.at)]
+        edits = [Edit(*call.span, (self.extra((call.span,)),)) for call in outer]
+        return draft.replaced(*draft.span(item.start, item.end), edits)
+
     def carried(self, column: str, *, over_nulls: bool = False) -> Parts:
         """The value where there is a row, else that of the last row before; of the last that is not NULL with ``over_nulls``."""
         if over_nulls:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tsdb.catalog.table import Table
 from tsdb.sql.nesting import split
-from tsdb.sql.series.aggregate import aggregates, passed_on
+from tsdb.sql.series.aggregate import aggregates, is_over_aggregates, passed_on
 from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.bound import time_bounds
 from tsdb.sql.series.call import Call, calls
@@ -143,7 +143,8 @@ class _Gapfill:
         if (item.start, item.end) == self._whole(item.start):
             return False
         bucketed = any(item.start <= call.at < item.end for call in self.calls)
-        return bucketed or next(calls(self.draft, _FILLS, item.start, item.end), None) is not None
+        filled = next(calls(self.draft, _FILLS, item.start, item.end), None) is not None
+        return bucketed or filled or is_over_aggregates(self.draft, item.start, item.end)
 
     def _output(self, number: int, item: Item) -> Parts:
         draft, filling = self.draft, self.filling

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name
 from tsdb.sql.nesting import closing, split
-from tsdb.sql.series.aggregate import aggregates, passed_on
+from tsdb.sql.series.aggregate import aggregates, is_over_aggregates, passed_on
 from tsdb.sql.series.block import Block, Item, block_at
 from tsdb.sql.series.draft import Draft, Edit, Part, joined
 from tsdb.sql.series.fill import ROWS, Bucket, Filling, Parts, Spine, is_constant, shown_name
@@ -109,7 +109,9 @@ class _Sample:
                 part = passed_on(draft, item.start, item.end)
                 if part is not None and fills[valued.index(item)] == "LINEAR":
                     self.source.no_text(draft, part, "FILL(LINEAR)")
-                text = _value(filling, column, fills[valued.index(item)])
+                fill = fills[valued.index(item)]
+                later = fill == "NULL" and is_over_aggregates(draft, item.start, item.end)
+                text = filling.over_aggregates(item) if later else _value(filling, column, fill)
             elif is_constant(draft, item.start, item.end):
                 text = (draft.span(item.start, item.end),)
             elif times := self._times(item.start, item.end, (filling.bucket,)):
