@@ -181,7 +181,7 @@ class DuckRun:
         """One run to the end."""
         self._start()
         with self.context.under_way():
-            return self._guarded(act)
+            return self._guarded(lambda: _interruptible(act, self.cursor))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as Python values."""
