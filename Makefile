@@ -22,8 +22,8 @@ help: ## list the targets
 demo: .venv/installed .venv/kernels ## a guided tour on data recorded and generated here: newest rows, and what was not read
 	@$(BIN)/python examples/demo.py
 
-test: .venv/installed-dev .venv/kernels ## all tests
-	@$(BIN)/python -m pytest
+test: .venv/installed-dev .venv/kernels ## all tests, in a process for each processor
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 soak: .venv/installed-dev .venv/kernels ## long searches for lost or wrong rows: histories, kills, damage, failing disks (SEED=1 searches elsewhere)
 	@TSDB_SOAK=1 TSDB_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/durability -v
