@@ -134,12 +134,12 @@ def test_unknown_ids_are_refused() -> None:
             read_pages(pages, np.array([0]), np.array([300]))
 
 
-def test_other_blob_kinds_are_refused() -> None:
+def test_kinds_of_blobs_that_are_nowhere() -> None:
     pages = page_set(Vector(BLOB, np.arange(9, dtype=np.int32), None, Pool.of([b"x"] * 9)), 16)
     at = int(pages.page_offset[0])
     pages.buffer[at + 16] = 40
     pages.page_checksum[0] = checksum(pages.buffer[at : at + int(pages.page_bytes[0])].tobytes())
-    with pytest.raises(UnsupportedFormat):
+    with pytest.raises(Corruption):
         read_pages(pages, np.array([0]), np.array([9]))
 
 

@@ -143,7 +143,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
         Container(str(_write(tmp_path)), b"tsdboth\n")
 
 
-@pytest.mark.parametrize("version", [0, 2, 2**31])
+@pytest.mark.parametrize("version", [0, 3, 2**31])
 def test_unknown_versions_are_refused_by_number(tmp_path: Path, version: int) -> None:
     path = _write(tmp_path)
     raw = bytearray(path.read_bytes())
