@@ -27,9 +27,9 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
             if isinstance(value, Kernel):
                 monkeypatch.setattr(module, key, run(value, request.param))
     text = importlib.import_module("tsdb_format.kernels.text")  # which encoding.text calls by module
-    for key, value in list(vars(text).items()):
-        if isinstance(value, Kernel) and value.module == text.__name__:
-            monkeypatch.setattr(text, key, run(value, request.param))
+    own = {key: value for key, value in vars(text).items() if isinstance(value, Kernel) and value.module == text.__name__}
+    for key, made in {key: run(value, request.param) for key, value in own.items()}.items():  # they call each other
+        monkeypatch.setattr(text, key, made)
     return str(request.param)
 
 
