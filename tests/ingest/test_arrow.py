@@ -253,6 +253,6 @@ def test_an_index_without_a_name_is_no_column() -> None:
     partly = frame.set_index(["time", pd.Index(["x", "y"])])
     assert set(columns_of(partly, SCHEMA)) == {"time", "d"}
     with pytest.raises(NotFound, match="no column 'x'"):
-        columns_of(frame.set_index(pd.Index([7, 3], name="x")), SCHEMA)
+        columns_of(frame.set_index(pd.Index(["u", "v"], name="x")), SCHEMA)
     with pytest.raises(NotFound, match="__index_level_0__"):
         columns_of({"time": [0], "__index_level_0__": [1]}, SCHEMA)
