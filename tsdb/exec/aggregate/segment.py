@@ -123,10 +123,12 @@ class Segmenter:
         self._of_runs: dict[int, IntArray] = {}
 
     def of_runs(self, source: FileSource) -> IntArray:
-        """The group of each of a file's devices."""
+        """The group of each of a file's devices; of those that are not wanted it may be any."""
         found = self._of_runs.get(source.index)
         if found is None:
-            found = self._of_runs[source.index] = self.groups.of_device[source.open_file.device_number]
+            devices = source.open_file.device_number
+            found = np.zeros(len(devices), np.int64) if self.groups.count == 1 else self.groups.of_device[devices]
+            self._of_runs[source.index] = found
         return found
 
     def segments(self, batch: RowBatch) -> Segments:
