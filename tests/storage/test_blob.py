@@ -47,7 +47,6 @@ class Table:
     def check(self, db: Any = None) -> None:
         found = (db or self.db).sql("SELECT host, time, image, note FROM f ORDER BY host, time").fetchall()
         assert found == [(host, moment(time), *value) for (host, time), value in sorted(self.model.items())]
-        gc.collect()  # the snapshot of a result goes when it is collected, and with it what keeps files
 
     def payload_files(self) -> dict[str, int]:
         return {path.name: path.stat().st_size for path in sorted((self.path / "table").rglob("*.blob"))}

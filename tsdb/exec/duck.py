@@ -283,6 +283,8 @@ def _interruptible(act: Callable[[], Any], connection: Any) -> Any:
         connection.interrupt()
         wait([running])
         raise
+    finally:
+        del running  # it keeps the exception, which keeps this frame: a cycle that would hold the snapshot
 
 
 def _scanned(plan: Plan) -> str:

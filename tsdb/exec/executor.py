@@ -102,7 +102,9 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return _join(plan, context)
         case Take(child=child, table=table, key=key):
             ids = RowIds()
-            taking = Taking(plan, context.snapshot.tables[table], ids, context.stats.take(plan, table), context.threads)
+            stats = context.stats.take(plan, table)
+            taking = Taking(plan, context.snapshot.tables[table], ids, stats, context.threads)
+            context.stats.when_asked(stats, taking.finish)
             return taking.run(execute(child, replace(context, row_ids={**context.row_ids, key: ids})))
         case DuckQuery():
             from tsdb.exec.duck import run_duck_query
@@ -118,15 +120,16 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
 
 def _selection(scan: TableScan, context: ExecContext, domains: Sequence[KeyDomain] = ()) -> Selection:
     table = context.snapshot.tables[scan.table]
-    return Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id), domains)
+    selection = Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id), domains)
+    unlearned = Selection(table, scan.predicate, ScanStats(scan.table)) if domains else None
+    context.stats.when_asked(selection.stats, UnitCount(selection, unlearned).finish)
+    return selection
 
 
 def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) -> Iterator[Batch]:
     domains = context.domains.get(id(scan), ())
     selection = _selection(scan, context, domains)
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
-    unlearned = Selection(selection.table, scan.predicate, ScanStats(scan.table)) if domains else None
-    selection.stats.finish = UnitCount(selection, unlearned).finish
     has_partner = KeyFilter(domains if _reads_wide(scan, selection, context) else ())
 
     def column(rows: RowSet, name: str) -> Vector:
@@ -171,7 +174,6 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
     selection = _selection(scan, context)
     marked = node.topk_id is not None and node.topk_id == scan.topk_id
     topk_filter = TopKFilter(enabled=marked)
-    selection.stats.finish = UnitCount(selection).finish
     batch = topk(node, scan.columns, selection, topk_filter, context.threads)
     selection.stats.topk_first_threshold = topk_filter.first_source
     selection.stats.topk_threshold_updates = topk_filter.generation
@@ -182,7 +184,6 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
 def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
     selection = _selection(scan, context)
     selection.best_first = context.settings.enable_topk_runtime_filter
-    selection.stats.finish = UnitCount(selection).finish
     batch = last_row(node, scan.columns, selection, context.threads)
     selection.stats.rows_returned += batch.row_count
     return batch
@@ -194,7 +195,6 @@ def _aggregate(node: Aggregate, context: ExecContext, end: BucketEnd | None = No
 
     selection = _selection(node.child, context)
     selection.best_first = end is not None
-    selection.stats.finish = UnitCount(selection).finish
     statistics = context.settings.enable_statistics_aggregation
     if end is None:
         batch = Aggregation(node, selection, context.threads, statistics=statistics).run()

@@ -33,8 +33,6 @@ class ScanStats:
     rows_returned: int = 0
     #: Stored rows among those read that are no rows of their own: a newer version overlays them, or a tombstone hides them.
     rows_merged: int = 0
-    #: Counts units once somebody asks: most queries are never asked.
-    finish: Callable[[], None] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add_bytes(self, size: int) -> None:
@@ -54,9 +52,6 @@ class ScanStats:
 
     def as_dict(self) -> dict[str, int | str | None]:
         """Counters by their public names (API: counters)."""
-        if self.finish is not None:
-            finish, self.finish = self.finish, None
-            finish()
         out: dict[str, int | str | None] = dict(self.counts)
         out["bytes_read"] = self.bytes_read
         out["blob_bytes_read"] = self.blob_bytes_read
@@ -93,6 +88,7 @@ class QueryStats:
     def __init__(self) -> None:
         self.scans: list[ScanStats] = []
         self.nodes: dict[int, ScanStats] = {}
+        self._unfinished: dict[int, Callable[[], None]] = {}
         self._lock = threading.Lock()
 
     def scan(self, node: object, table: str, topk_id: int | None) -> ScanStats:
@@ -111,9 +107,27 @@ class QueryStats:
             self.nodes[id(node)] = made
         return made
 
+    def when_asked(self, scan: ScanStats, finish: Callable[[], None]) -> None:
+        """Have ``finish`` complete a scan's counters once somebody asks for them: for most queries nobody does.
+
+        It is kept here and not in ``scan``, which it leads back to: a cycle would keep a snapshot until the next collection.
+        """
+        self._unfinished[id(scan)] = finish
+
     def of(self, node: object) -> ScanStats | None:
-        """The counters of a plan node, if it ran."""
+        """The counters of a plan node as far as they are, if it ran."""
         return self.nodes.get(id(node))
+
+    def counters_of(self, node: object) -> dict[str, int | str | None] | None:
+        """The counters of a plan node by their public names, if it ran."""
+        found = self.of(node)
+        return None if found is None else self._counters(found)
+
+    def _counters(self, scan: ScanStats) -> dict[str, int | str | None]:
+        finish = self._unfinished.pop(id(scan), None)
+        if finish is not None:
+            finish()
+        return scan.as_dict()
 
     def __iter__(self) -> Iterator[ScanStats]:
         return iter(self.scans)
@@ -122,7 +136,7 @@ class QueryStats:
         """Sums over all scans; the first threshold's origin is that of the first scan that had one."""
         out: dict[str, int | str | None] = {}
         for scan in self.scans:
-            for name, value in scan.as_dict().items():
+            for name, value in self._counters(scan).items():
                 before = out.get(name)
                 if isinstance(value, int):
                     out[name] = value + (before if isinstance(before, int) else 0)

@@ -67,11 +67,11 @@ class Taking:
         self._names = list(dict.fromkeys(column for _, column in node.columns))
         self._width = sum(value_bytes(table, name) for name in self._names)
         self._rows_max = int(max(min(TAKEN_ROWS_MAX, TAKEN_BYTES_MAX // max(self._width, 1)), 1))
-        stats.finish = self._finish
         self._known = np.empty(0, np.int64)
         self._values: dict[str, Vector] = {}
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Complete the counters."""
         self._stats.take_candidates = self._ids.count
         self._stats.take_bytes_naive = round(self._ids.count * self._width)
 

@@ -166,10 +166,10 @@ def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
 
 def _counters(plan: Plan, stats: QueryStats | None) -> dict[str, int | str | None] | None:
     """A scan's counters, those that are zero left out: what did not happen needs no line."""
-    found = None if stats is None else stats.of(plan)
+    found = None if stats is None else stats.counters_of(plan)
     if found is None:
         return None
-    return {key: value for key, value in found.as_dict().items() if value not in (0, None)}
+    return {key: value for key, value in found.items() if value not in (0, None)}
 
 
 def _shown(value: Any) -> str:
