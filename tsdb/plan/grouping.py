@@ -8,12 +8,6 @@ from typing import TypeAlias
 from tsdb.plan.predicate import Predicate
 from tsdb_format.types import ColumnType
 
-#: Aggregate functions that are computed here. ``count`` without a column counts rows. ``first`` and ``last`` are the value at the
-#: least or greatest ``by`` (NULL where that row's value is); ``arg_min`` and ``arg_max`` leave rows out whose value is NULL.
-FUNCTIONS = frozenset({
-    "count", "sum", "avg", "min", "max", "first", "last", "arg_min", "arg_max", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
-})  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class FixedWidth:
@@ -68,7 +62,9 @@ GroupKey: TypeAlias = ColumnKey | BucketKey | ExpressionKey
 class Call:
     """One aggregate function of ``column`` (None: of rows), over the rows that satisfy ``condition``.
 
-    ``by`` is the column that ``first``, ``last``, ``arg_min`` and ``arg_max`` go by. ``type`` is DuckDB's type of the result.
+    Functions are count, sum, avg, min, max, first, last, arg_min, arg_max, var_samp, var_pop, stddev_samp and stddev_pop. ``first``
+    and ``last`` are the value at the least or greatest ``by`` (None: the time), NULL where that row's value is; ``arg_min`` and
+    ``arg_max`` leave rows out whose value is NULL. ``type`` is DuckDB's type of the result.
     """
 
     name: str
