@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tsdb.ingest import few_rows
 from tsdb.settings import Settings
-from tsdb.storage.store import Store, WriteReport
+from tsdb.storage.store import Store
 from tsdb_format.errors import Closed, ReadOnly
 from tsdb_format.schema import Schema
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tsdb.sql.environment import Parameters
     from tsdb.storage.backup import BackupReport
     from tsdb.storage.check import Problem
+    from tsdb.storage.report import WriteReport
 
 
 class Database:
@@ -57,6 +57,8 @@ class Database:
         store = self._writable()
         schema = store.table(table).schema
         if type(data) is list:
+            from tsdb.ingest import few_rows
+
             row = few_rows.row_of(data[0], schema) if len(data) == 1 else None
             report = store.write_row(table, row) if row is not None else None
             if report is not None:

@@ -1,4 +1,7 @@
-"""The executor: one ``match`` from plan nodes to iterators of batches. Only stateful operators have modules of their own."""
+"""The executor: one ``match`` from plan nodes to iterators of batches. Only stateful operators have modules of their own.
+
+Those that simple queries do without are imported where they are first met: a fresh process answers sooner.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
-from tsdb.exec.hash_join import Join
-from tsdb.exec.key_domain import KeyDomain, KeyFilter
-from tsdb.exec.last_row import last_row
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.sort import filtered_rows, sorted_rows
 from tsdb.exec.source import table_column
 from tsdb.exec.stats import ScanStats
-from tsdb.exec.take import RowIds, Taking
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import (
@@ -47,6 +46,7 @@ from tsdb_format.types import Role
 if TYPE_CHECKING:
     from tsdb.exec.bucket_end import BucketEnd
     from tsdb.exec.context import ExecContext
+    from tsdb.exec.key_domain import KeyDomain, KeyFilter
     from tsdb.storage.snapshot import TableSnapshot
     from tsdb_format.vector import Vector
 
@@ -100,12 +100,8 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             )
         case HashJoin():
             return _join(plan, context)
-        case Take(child=child, table=table, key=key):
-            ids = RowIds()
-            stats = context.stats.take(plan, table)
-            taking = Taking(plan, context.snapshot.tables[table], ids, stats, context.threads)
-            context.stats.when_asked(stats, taking.finish)
-            return taking.run(execute(child, replace(context, row_ids={**context.row_ids, key: ids})))
+        case Take():
+            return _take(plan, context)
         case DuckQuery():
             from tsdb.exec.duck import run_duck_query
 
@@ -130,14 +126,16 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
     domains = context.domains.get(id(scan), ())
     selection = _selection(scan, context, domains)
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
-    has_partner = KeyFilter(domains if _reads_wide(scan, selection, context) else ())
+    has_partner = _key_filter(scan, selection, context) if domains else None
 
     def column(rows: RowSet, name: str) -> Vector:
         return of_sizes(rows.read_cells(name)) if name in scan.sizes else rows.read(name)
 
     def read(rows: RowSet) -> tuple[Batch, RowSet]:
         selection.stats.add_rows(rows.stored_rows)
-        rows = has_partner.filtered(selection.filtered(rows))
+        rows = selection.filtered(rows)
+        if has_partner is not None:
+            rows = has_partner.filtered(rows)
         return Batch({name: column(rows, name) for name in scan.columns} if rows.count else {}, rows.count), rows
 
     for batch, rows in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
@@ -147,16 +145,22 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
         yield batch
 
 
-def _reads_wide(scan: TableScan, selection: Selection, context: ExecContext) -> bool:
-    """Whether it pays to find the rows without a partner before the other columns are read."""
+def _key_filter(scan: TableScan, selection: Selection, context: ExecContext) -> KeyFilter | None:
+    """What finds the rows with a partner before their other columns are read; None where that does not pay."""
+    from tsdb.exec.key_domain import KeyFilter
+
     if not context.settings.enable_join_late_materialization:
-        return False
+        return None
     columns = [table_column(selection.table, name) for name in scan.columns]
-    return any(column.role is Role.FIELD and (column.type.is_pooled or column.type.width) for column in columns)
+    wide = any(column.role is Role.FIELD and (column.type.is_pooled or column.type.width) for column in columns)
+    return KeyFilter(context.domains[id(scan)]) if wide else None
 
 
 def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
     """The side to be held first, then the other, of which rows without a partner need not be read."""
+    from tsdb.exec.hash_join import Join
+    from tsdb.exec.key_domain import KeyDomain
+
     build, probe = (node.left, node.right) if node.build == "left" else (node.right, node.left)
     join = Join(node, dict(output_schema(node, context.snapshot)), execute(build, context))
     if join.ignores_partnerless and context.settings.enable_join_key_filter:
@@ -168,6 +172,17 @@ def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
                 domain = KeyDomain(column, values, context.settings.join_key_filter_max_keys)
                 context.domains[id(scan)] = (*context.domains.get(id(scan), ()), domain)
     return join.run(lambda: execute(probe, context))
+
+
+def _take(node: Take, context: ExecContext) -> Iterator[Batch]:
+    """The late columns of the rows that are left, by the row ids that a scan below gives them."""
+    from tsdb.exec.take import RowIds, Taking
+
+    ids = RowIds()
+    stats = context.stats.take(node, node.table)
+    taking = Taking(node, context.snapshot.tables[node.table], ids, stats, context.threads)
+    context.stats.when_asked(stats, taking.finish)
+    return taking.run(execute(node.child, replace(context, row_ids={**context.row_ids, node.key: ids})))
 
 
 def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
@@ -182,6 +197,8 @@ def _topk(node: TopK, scan: TableScan, context: ExecContext) -> Batch:
 
 
 def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
+    from tsdb.exec.last_row import last_row
+
     selection = _selection(scan, context)
     selection.best_first = context.settings.enable_topk_runtime_filter
     batch = last_row(node, scan.columns, selection, context.threads)

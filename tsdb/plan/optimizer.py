@@ -1,7 +1,7 @@
 """The optimizer: an ordered list of small rules, each a function from plan to plan.
 
 Logical rules know the plan alone. Physical ones also see what is stored, and choose between plans that give the same rows in the
-same order; a plan that they have looked at is not kept for the next run.
+same order; a plan that they have looked at is not kept for the next run. They are loaded with the first join.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tsdb.plan.node import HashJoin, Plan, children
-from tsdb.plan.rule.join_build_side import join_build_side
-from tsdb.plan.rule.join_late_materialization import decisions, join_late_materialization
 from tsdb.plan.rule.narrow_scan import narrow_scan
 from tsdb.plan.rule.simplify_predicate import simplify_predicate
 from tsdb.plan.rule.top_k import top_k
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 Rule = Callable[[Plan, Settings], Plan]
 PhysicalRule = Callable[[Plan, Settings, "Snapshot"], Plan]
 LOGICAL: tuple[Rule, ...] = (simplify_predicate, top_k, narrow_scan)
-PHYSICAL: tuple[PhysicalRule, ...] = (join_build_side, join_late_materialization)
 #: ``topk_runtime_filter`` stays last, since it marks what every other rule has left in place.
 LAST: tuple[Rule, ...] = (topk_runtime_filter,)
 
@@ -54,6 +51,9 @@ def remarks(plan: Plan, settings: Settings, snapshot: Snapshot) -> list[str]:
         plan = rule(plan, settings)
     if not has_join(plan):
         return []
+    from tsdb.plan.rule.join_build_side import join_build_side
+    from tsdb.plan.rule.join_late_materialization import decisions, join_late_materialization
+
     plan = join_build_side(plan, settings, snapshot)
     return [f"-- {join_late_materialization.__name__}: {text}" for text in decisions(plan, settings, snapshot)]
 
@@ -67,10 +67,17 @@ def _rules(plan: Plan, snapshot: Snapshot | None) -> Iterator[tuple[str, Rule]]:
     for rule in LOGICAL:
         yield rule.__name__, rule
     if snapshot is not None and has_join(plan):
-        for physical in PHYSICAL:
+        for physical in _physical():
             yield physical.__name__, partial(_over, physical, snapshot)
     for rule in LAST:
         yield rule.__name__, rule
+
+
+def _physical() -> tuple[PhysicalRule, ...]:
+    from tsdb.plan.rule.join_build_side import join_build_side
+    from tsdb.plan.rule.join_late_materialization import join_late_materialization
+
+    return join_build_side, join_late_materialization
 
 
 def _over(rule: PhysicalRule, snapshot: Snapshot, plan: Plan, settings: Settings) -> Plan:

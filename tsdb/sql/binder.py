@@ -1,4 +1,7 @@
-"""Binding by syntax tree: native where the whole SELECT is, DuckDB over native scans where it is not."""
+"""Binding by syntax tree: native where the whole SELECT is, DuckDB over native scans where it is not.
+
+The binders are tried from the simplest on, and each is loaded when its turn first comes.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,8 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Plan
 from tsdb.settings import Settings
-from tsdb.sql.aggregate import bind_aggregate
-from tsdb.sql.aggregate_plan import native_plan
 from tsdb.sql.constant import Constant
 from tsdb.sql.environment import Environment
-from tsdb.sql.join import bind_join
-from tsdb.sql.last_row import bind_last_row
 from tsdb.sql.literal import only
 from tsdb.sql.select import bind_select, refuse_unknown_columns
 from tsdb.sql.statement import Query
@@ -49,9 +48,17 @@ class TreeBinder:
         if isinstance(select, exp.Select):
             refuse_unknown_columns(self._query, select, tables)
         if native and isinstance(select, exp.Select):
-            bound = bind_select(select, tables, environment) or bind_last_row(select, tables, environment)
+            bound = bind_select(select, tables, environment)
+            if bound is None:
+                from tsdb.sql.last_row import bind_last_row
+
+                bound = bind_last_row(select, tables, environment)
             if bound is not None and bound.native and bound.outputs is not None:
                 return bound.plan(), tuple(name for name, _ in bound.outputs)
+            from tsdb.sql.aggregate import bind_aggregate
+            from tsdb.sql.aggregate_plan import native_plan
+            from tsdb.sql.join import bind_join
+
             joined = bind_join(self._query, select, tree, tables, environment) if tree is not None else None
             if joined is not None:
                 return joined

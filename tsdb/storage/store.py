@@ -5,7 +5,7 @@
 Commits go to the log and to memory, and in larger units to files that the next manifest version names (``writer``). The files of a
 version are durable before the manifest that names them is, and the log is cut after it, so that a crash at any point leaves every
 acknowledged commit and at most files that nobody names, which the next writer removes. Readers in other processes never take part
-in locking: they read CURRENT and the log's tail (``follower``), and files never change.
+in locking: they read CURRENT and the log's tail (``follower``), and files never change. They load nothing of what writes.
 """
 
 from __future__ import annotations
@@ -20,21 +20,15 @@ from tsdb.catalog.device import Int32Array
 from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions
 from tsdb.settings import cpu_count, memory_default
 from tsdb.storage import manifest as manifests
-from tsdb.storage.batch import Pieces, RowBatch
 from tsdb.storage.files import remove_pending, sweep
 from tsdb.storage.follower import Follower
 from tsdb.storage.lease import Lease
 from tsdb.storage.lock import LOCK_NAME, WriterLock
-from tsdb.storage.log import Log
-from tsdb.storage.log_replay import replay, set_aside
-from tsdb.storage.maintenance import Maintenance
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
-from tsdb.storage.one_row import Row
 from tsdb.storage.reclaim import Pins, Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
 from tsdb.storage.versions import LOG_FOLDER, Versions, table_names
-from tsdb.storage.writer import Writer
 from tsdb_format.disk import DISK, PENDING_SUFFIX, Storage
 from tsdb_format.errors import Closed, Error, InvalidInput, Locked, NotFound, ReadOnly
 from tsdb_format.schema import Schema
@@ -42,6 +36,10 @@ from tsdb_format.vector import IntArray, Vector
 
 if TYPE_CHECKING:
     from tsdb.storage.backup import BackupReport
+    from tsdb.storage.batch import Pieces, RowBatch
+    from tsdb.storage.maintenance import Maintenance
+    from tsdb.storage.one_row import Row
+    from tsdb.storage.writer import Writer
 
 __all__ = ["Edit", "Store", "WriteReport"]
 
@@ -119,6 +117,11 @@ class Store:
     def _open_writer(
         cls, root: Path, clock_ns: Callable[[], int], storage: Storage, threads: int, durability: str, memory: int, background: bool
     ) -> Store:
+        from tsdb.storage.log import Log
+        from tsdb.storage.log_replay import replay, set_aside
+        from tsdb.storage.maintenance import Maintenance
+        from tsdb.storage.writer import Writer
+
         _check_place(root)
         root.mkdir(parents=True, exist_ok=True)
         lock = WriterLock(root)

@@ -9,22 +9,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import read_device_file
 from tsdb.catalog.table import Table
 from tsdb.storage import manifest as manifests
-from tsdb.storage.blob_intake import payload_names
-from tsdb.storage.log_record import Change
 from tsdb.storage.manifest import FileEntry, Manifest, TableEntry
-from tsdb.storage.memory_file import MemoryRun
-from tsdb.storage.memtable import MemoryView, Memtable
 from tsdb.storage.snapshot import LazyTables, OpenFile, Pin, Snapshot, TableSnapshot
 from tsdb.storage.tombstone import Tombstones, read_tombstones
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Corruption, Error, NotFound
 from tsdb_format.payload import PayloadFiles
+
+if TYPE_CHECKING:
+    from tsdb.storage.log_record import Change
+    from tsdb.storage.memory_file import MemoryRun
+    from tsdb.storage.memtable import MemoryView, Memtable
 
 #: Folder of the log in a database directory.
 LOG_FOLDER = "log"
@@ -166,6 +167,8 @@ class Versions:
 
     def payload_names(self) -> set[str]:
         """The payload files of their tables that blobs in memory are in."""
+        from tsdb.storage.blob_intake import payload_names
+
         runs = (run for memtable in self._memory.values() for run in memtable.view(self.visible).runs)
         return {name for run in runs for name in payload_names(run.table, run.rows.columns.values())}
 
@@ -173,6 +176,8 @@ class Versions:
         """The memtable of a table, made when first needed. Raises Corruption where the table's devices cannot be read."""
         found = self._memory.get(entry.table.id)
         if found is None:
+            from tsdb.storage.memtable import Memtable
+
             found = Memtable(entry.table, self.device_table(entry), self.tombstones(entry))
             with self._lock:
                 self._memory = {**self._memory, entry.table.id: found}
