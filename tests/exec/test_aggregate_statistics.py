@@ -182,3 +182,37 @@ def test_a_condition_on_text_that_a_file_was_written_without(tmp_path: Path, row
             " count(*) FILTER (WHERE x > 30.5), sum(x) FILTER (WHERE later = ''), count(*) FILTER (WHERE NOT (later = 'x')) FROM t"
         )
         assert found.fetchall() == [(11, 60, 38, 0, 0, 20, 0, 0, 9, None, 0)]
+
+
+ON_TIME = (
+    Call("top", "arg_max", "n", INT64, "time"),
+    Call("last", "last", "usage", DOUBLE),
+    Call("high", "max", "time", TIMESTAMP_MS),
+)
+
+
+@pytest.mark.parametrize("keys", [(HOST,), (HOST, REGION)], ids=str)
+def test_the_newest_rows_answer_for_their_devices(history: History, keys: tuple[GroupKey, ...]) -> None:
+    counters = newest(history, keys, None)
+    assert (counters["rows_read"], counters["pages_read"]) == (len(HOSTS), len(HOSTS))
+
+
+def test_where_the_newest_value_is_null_another_row_has_it(history: History) -> None:
+    counters = newest(history, (HOST,), Compare("time", "<=", 38))  # n is NULL at 38
+    assert counters["rows_read"] > len(HOSTS)
+
+
+def newest(history: History, keys: tuple[GroupKey, ...], predicate: Predicate | None) -> dict[str, Any]:
+    """The counters of a question for what is newest, whose answer is the model's, from the newest rows and from all."""
+    rows = [row for row in history.visible() if predicate is None or holds(predicate, row)]
+    expected = aggregated(SCHEMA, rows, keys, ON_TIME, {})
+    counters: dict[str, Any] = {}
+    for statistics in (False, True):
+        context = ExecContext(history.snapshot(), Settings(enable_statistics_aggregation=statistics), 1)
+        got: list[tuple[Any, ...]] = []
+        for batch in execute(Aggregate(TableScan("t", (), predicate), keys, ON_TIME), context):
+            got += zip(*(vector.to_physical_list() for vector in batch.vectors.values()), strict=True)
+        assert got == expected
+        counters = context.stats.as_dict()
+        assert statistics or counters["rows_read"] >= len(rows)
+    return counters

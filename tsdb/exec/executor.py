@@ -208,11 +208,18 @@ def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
 
 def _aggregate(node: Aggregate, context: ExecContext, end: BucketEnd | None = None) -> Batch:
     """All groups, or those of one end of time that are wanted."""
+    from tsdb.exec.aggregate.newest import answered, newest_rows
     from tsdb.exec.aggregate.operator import Aggregation
 
+    statistics = context.settings.enable_statistics_aggregation
+    newest = newest_rows(node, context.snapshot.tables[node.child.table].table.schema) if statistics and end is None else None
+    if newest is not None:
+        found = answered(node, _last_row(newest, newest.child, context))
+        if found is not None:
+            context.stats.show(newest.child, node.child)
+            return found
     selection = _selection(node.child, context)
     selection.best_first = end is not None
-    statistics = context.settings.enable_statistics_aggregation
     if end is None:
         batch = Aggregation(node, selection, context.threads, statistics=statistics).run()
     else:
@@ -255,9 +262,7 @@ def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
     )
     query = DuckQuery(f"SELECT {columns} FROM unsorted ORDER BY {order}", (("unsorted", inner),))
     yield from run_duck_query(query, context)
-    found = context.stats.of(inner)
-    if found is not None:
-        context.stats.nodes[id(scan)] = found
+    context.stats.show(inner, scan)
 
 
 def _rows_at_most(scan: TableScan, table: TableSnapshot) -> int:

@@ -118,6 +118,12 @@ class QueryStats:
         """The counters of a plan node as far as they are, if it ran."""
         return self.nodes.get(id(node))
 
+    def show(self, made: object, node: object) -> None:
+        """Show the counters of a node made on the way as those of the plan's own ``node``."""
+        found = self.of(made)
+        if found is not None:
+            self.nodes[id(node)] = found
+
     def counters_of(self, node: object) -> dict[str, int | str | None] | None:
         """The counters of a plan node by their public names, if it ran."""
         found = self.of(node)
