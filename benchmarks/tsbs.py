@@ -154,10 +154,11 @@ The query types of the [Time Series Benchmark Suite](https://github.com/timescal
 like its own: every ten seconds each host reports ten fields under ten tags, each truck its readings and diagnostics. Made by
 `make tsbs` on {machine_text()}.
 
-Milliseconds are medians of interleaved runs in one warm process that end with an Arrow table; every answer was compared with both
-of DuckDB's first. DuckDB's native tables hold the rows as they came, by time, and sorted by device; the ratio says how many times
-faster tsdb is than the faster of the two. The load when this began was {load:.1f}, on {os.cpu_count()} cores: above 1, times
-are longer, and ratios rougher. `tests/differential/test_tsbs.py` compares the same questions over a small suite.
+Milliseconds are medians of interleaved turns in one warm process, each the last of a few calls where these are short, that end
+with an Arrow table; every answer was compared with both of DuckDB's first. DuckDB's native tables hold the rows as they came, by
+time, and sorted by device; the ratio says how many times faster tsdb is than the faster of the two. The load when this began was
+{load:.1f}, on {os.cpu_count()} cores: above 1, times are longer,
+and ratios rougher. `tests/differential/test_tsbs.py` compares the same questions over a small suite.
 
 """
     texts = "".join(
