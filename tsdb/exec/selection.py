@@ -167,7 +167,7 @@ class Selection:
         if isinstance(lane, FileLane) and self._takes_all(lane):
             return Ranges(lane.files, np.zeros((1, 1), np.int64), np.array([[self.table.files[lane.files[0]].row_count]]))
         found, partial = self.wanted_runs(lane)
-        return self._cut_runs(lane, found, partial)
+        return self.cut_runs(lane, found, partial)
 
     def run_groups(self, lane: Lane) -> Iterator[Ranges]:
         """As ``runs``, some at a time where they span files: their dense form has a column for each."""
@@ -177,9 +177,9 @@ class Selection:
         found, partial = self.wanted_runs(lane)
         for at in range(0, len(found), MERGED_RUNS_MAX):
             part = slice(at, at + MERGED_RUNS_MAX)
-            yield self._cut_runs(lane, found[part], partial[part])
+            yield self.cut_runs(lane, found[part], partial[part])
 
-    def _cut_runs(self, lane: Lane, runs: IntArray, partial: BoolArray) -> Ranges:
+    def cut_runs(self, lane: Lane, runs: IntArray, partial: BoolArray) -> Ranges:
         """Row ranges of some runs, cut only at the ends where they leave the time bounds."""
         held = lane.bounds(runs)
         if partial.any():

@@ -180,6 +180,18 @@ class Store:
             self._follower.refresh()
         return self._versions.snapshot()
 
+    def newest(self) -> int:
+        """The number of the newest commit that a snapshot would show, picking up what another process committed."""
+        self._check_open()
+        if self._follower is not None:
+            self._follower.refresh()
+        return self._versions.visible
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """As ``Versions.listen``; a reader's handle is woken by its own ``refresh`` only."""
+        self._check_open()
+        return self._versions.listen(wake)
+
     def tables(self) -> dict[str, Table]:
         """The tables by name, opening no file."""
         self._check_open()

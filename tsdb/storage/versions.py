@@ -54,6 +54,7 @@ class Versions:
         self._tombstones: dict[str, Tombstones] = {}
         self._made: dict[str, tuple[TableEntry, MemoryView | None, TableSnapshot]] = {}
         self._snapshot: Snapshot | None = None
+        self._listeners: tuple[Callable[[], None], ...] = ()
         self._lock = threading.Lock()
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -206,6 +207,22 @@ class Versions:
                 for memtable in self._memory.values():
                     memtable.settle(sequence)
             self._snapshot = None
+        self._wake()
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called whenever more may be visible, by whoever commits, until the function that is returned is called."""
+        with self._lock:
+            self._listeners = (*self._listeners, wake)
+
+        def forget() -> None:
+            with self._lock:
+                self._listeners = tuple(each for each in self._listeners if each is not wake)
+
+        return forget
+
+    def _wake(self) -> None:
+        for wake in self._listeners:
+            wake()
 
     def remember_devices(self, name: str, devices: DeviceTable) -> None:
         """Keep the devices that were just written to a device file."""
@@ -226,6 +243,7 @@ class Versions:
             except BaseException:  # Ctrl-C: half moved, nothing could be read; every step may be done twice
                 self._move(manifest, memory, forget)
                 raise
+        self._wake()
 
     def _move(self, manifest: Manifest, memory: Sequence[Callable[[], None]], forget: bool) -> None:
         tables = {entry.table.id: entry.table for entry in manifest.tables.values()}

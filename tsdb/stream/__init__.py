@@ -1,0 +1,1 @@
+"""Live queries: rows that are there already, then those that come, without an end."""

@@ -1,0 +1,60 @@
+"""A feed: how somebody who follows a database learns that more was committed.
+
+In the writer's process a commit that becomes visible wakes it; in another process it looks at the log, often while commits come and
+more and more seldom while none do. It carries no rows: who is slow finds more of them later, and nothing is kept for anybody.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from tsdb_format.errors import Closed
+
+if TYPE_CHECKING:
+    from tsdb.storage.snapshot import Snapshot
+    from tsdb.storage.store import Store
+
+#: Seconds between two looks at another process's log: at first, and at most.
+_POLL_FIRST = 0.001
+_POLL_MAX = 0.010
+
+
+class Feed:
+    """The commits of one database as one consumer sees them. ``close`` may be called from any thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._woken = threading.Event()
+        self._polls = store.mode == "r"
+        self._forget = store.listen(self._woken.set)
+        self.closed = False
+
+    def snapshot(self) -> Snapshot:
+        """The newest visible state."""
+        if self.closed:
+            raise Closed("the live query was closed")
+        return self._store.refresh()
+
+    def wait(self, after: int, timeout: float | None = None) -> int:
+        """The number of the newest visible commit: once it is above ``after``, after ``timeout`` seconds, or when it is closed."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = _POLL_FIRST
+        while True:
+            self._woken.clear()
+            newest = after if self.closed else self._store.newest()
+            if newest > after or self.closed:
+                return newest
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return newest
+            if self._polls:
+                left, pause = pause if left is None else min(left, pause), min(2 * pause, _POLL_MAX)
+            self._woken.wait(left)
+
+    def close(self) -> None:
+        """Wake whoever waits; nothing comes any more."""
+        self.closed = True
+        self._forget()
+        self._woken.set()

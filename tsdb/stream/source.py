@@ -1,0 +1,218 @@
+"""A live source: one table as a live query reads it, first what is there, then what comes.
+
+Rows carry the number of their commit, ``_sn``. The history is what a snapshot holds up to a bound, in the order of storage; what
+comes is read in windows of commits, each from the snapshot that is newest by then. A window looks only at files that have rows of
+its commits, which their entries in the manifest tell: what is old is not even opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsdb.exec.key_domain import KeyDomain, KeyFilter
+from tsdb.exec.rows import RowSet
+from tsdb.exec.selection import BATCH_ROWS, Selection
+from tsdb.exec.stats import QueryStats, ScanStats
+from tsdb.exec.unit_count import UnitCount
+from tsdb.plan.node import TableScan
+from tsdb.plan.predicate import And, Compare, Predicate
+from tsdb.storage.tombstone import Tombstones
+from tsdb.stream.arrivals import Arrivals, in_order_of_commit, in_storage_order, joined
+from tsdb.stream.storage_order import groups
+from tsdb_format.errors import InvalidInput, NotFound
+from tsdb_format.parallel import ordered_map
+from tsdb_format.schema import SEQUENCE_NAME
+
+if TYPE_CHECKING:
+    from tsdb.catalog.table import Table
+    from tsdb.storage.snapshot import Snapshot, TableSnapshot
+
+#: Rows of a window that are brought into the order of their commits at once, unless one commit alone has more.
+WINDOW_ROWS = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """The deletes of some commits. Where not ``complete``, others may have been carried out and forgotten meanwhile."""
+
+    tombstones: Tombstones
+    complete: bool
+
+
+class LiveSource:
+    """The rows of one scan over one table, in one thread at a time. Raises NotFound once the table is gone."""
+
+    def __init__(self, scan: TableScan, table: Table, stats: QueryStats, threads: int = 1) -> None:
+        """``table`` is the definition that ``scan`` was bound to; ``stats`` get a scan's counters for history and changes each."""
+        self.scan = scan
+        self.table = table
+        self.threads = threads
+        self._stats = stats
+        self.history_stats = stats.scan(scan, scan.table, None)
+        self.change_stats = stats.scan(self, scan.table, None)
+        self._checked: Table = table
+
+    # ------------------------------------------------------------------------------------------------ history
+
+    def history(
+        self, snapshot: Snapshot, bound: int, domains: Sequence[KeyDomain] = (), rows_max: int = BATCH_ROWS
+    ) -> Iterator[Arrivals]:
+        """The rows of commits up to ``bound`` in the order of storage. Rows without a key of ``domains`` may be left out."""
+        table = self.snapshot_of(snapshot)
+        predicate = self.scan.predicate
+        if snapshot.sequence > bound:
+            predicate = _and(predicate, Compare(SEQUENCE_NAME, "<=", bound))
+            table = _without_later(table, bound)
+        selection = Selection(table, predicate, self.history_stats, domains)
+        has_partner = KeyFilter(domains)
+        unlearned = Selection(table, predicate, ScanStats(self.scan.table)) if domains else None
+        yield from self._read(selection, has_partner, groups(selection), rows_max)
+        UnitCount(selection, unlearned).finish()
+
+    def _read(
+        self, selection: Selection, has_partner: KeyFilter, found: Iterator[list[RowSet]], rows_max: int
+    ) -> Iterator[Arrivals]:
+        devices = selection.table.devices
+
+        def read(group: list[RowSet]) -> Arrivals | None:
+            parts = []
+            for rows in group:
+                selection.stats.add_rows(rows.stored_rows)
+                kept = has_partner.filtered(selection.filtered(rows))
+                if kept.count:
+                    parts.append(Arrivals.of(kept, self.scan.columns))
+            return in_storage_order(joined(parts), devices) if len(parts) > 1 else parts[0] if parts else None
+
+        for arrivals in ordered_map(read, found, self.threads, first_alone=True):
+            if arrivals is not None:
+                self.history_stats.rows_returned += arrivals.count
+                yield from arrivals.slices(rows_max)
+
+    # ------------------------------------------------------------------------------------------------ what comes
+
+    def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
+        """The rows of commits ``after`` < number ≤ ``upto`` by commit, those of one in the order of storage."""
+        table = window(self.snapshot_of(snapshot), after)
+        self._count_window(snapshot.tables[self.scan.table], table)
+        for first, last in _parted(table, after, upto):
+            predicate = And((Compare(SEQUENCE_NAME, ">", first), Compare(SEQUENCE_NAME, "<=", last)))
+            selection = Selection(table, _and(self.scan.predicate, predicate, *_times(table, first)), self.change_stats)
+            if last == first + 1:
+                found = self._pieces(selection, groups(selection))
+            else:
+                parts = list(self._pieces(selection, ([rows] for rows in selection.row_sets())))
+                found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
+            for arrivals in found:
+                self.change_stats.rows_returned += arrivals.count
+                yield from arrivals.slices(rows_max)
+            self._count_pages(selection)
+
+    def _pieces(self, selection: Selection, found: Iterator[list[RowSet]]) -> Iterator[Arrivals]:
+        for group in found:
+            parts = []
+            for rows in group:
+                selection.stats.add_rows(rows.stored_rows)
+                kept = selection.filtered(rows)
+                if kept.count:
+                    parts.append(Arrivals.of(kept, self.scan.columns))
+            if parts:
+                yield in_storage_order(joined(parts), selection.table.devices) if len(parts) > 1 else parts[0]
+
+    def deletes(self, snapshot: Snapshot, after: int, upto: int) -> Deletes:
+        """The deletes of commits ``after`` < number ≤ ``upto``, ascending by number."""
+        table = self.snapshot_of(snapshot)
+        number = table.tombstones.sequence
+        found = table.tombstones.select((number > after) & (number <= upto))
+        return Deletes(found, all(file.applied <= after for file in table.files))
+
+    # ------------------------------------------------------------------------------------------------ the table
+
+    def snapshot_of(self, snapshot: Snapshot) -> TableSnapshot:
+        """The table in a snapshot, if it is still the one that was asked about and has the columns that are read."""
+        now = snapshot.definitions.get(self.scan.table.lower())
+        if now is None or now.id != self.table.id:
+            raise NotFound(f"table {self.scan.table!r} was dropped while it was followed")
+        if now is not self._checked:
+            for name in {*self.scan.columns, *(column.name for column in self.table.schema.tags)} - {SEQUENCE_NAME}:
+                if name not in now.schema or now.schema.column(name).id != self.table.schema.column(name).id:
+                    raise InvalidInput(f"column {name!r} of {self.scan.table!r} was dropped or renamed while it was followed")
+            self._checked = now
+        return snapshot.tables[self.scan.table]
+
+    def _count_window(self, whole: TableSnapshot, kept: TableSnapshot) -> None:
+        counts = self.change_stats.counts
+        counts["files_total"] += len(whole.files)
+        counts["files_pruned_by_filter"] += len(whole.files) - len(kept.files)
+
+    def _count_pages(self, selection: Selection) -> None:
+        counts = self.change_stats.counts
+        for source in selection.sources.opened():
+            pages = int(np.count_nonzero(source.page_seen))
+            counts["pages_read"] += pages
+            counts["files_read"] += pages > 0
+
+
+def window(table: TableSnapshot, after: int) -> TableSnapshot:
+    """The table with the files alone that hold rows of commits after ``after``, or earlier versions of such rows."""
+    fresh = [file for file in table.files if file.max_sequence > after]
+    if len(fresh) == len(table.files):
+        return table
+    if table.table.options.mode != "table" or not fresh:
+        return replace(table, files=tuple(fresh))
+    low, high = min(file.min_time for file in fresh), max(file.max_time for file in fresh)
+    return replace(
+        table,
+        files=tuple(file for file in table.files if file.max_sequence > after or (file.min_time <= high and file.max_time >= low)),
+    )
+
+
+def _times(table: TableSnapshot, after: int) -> tuple[Predicate, ...]:
+    """Bounds of the times of rows of commits after ``after``: of an old file that they overlay no other part is read."""
+    fresh = [file for file in table.files if file.max_sequence > after]
+    if len(fresh) == len(table.files):
+        return ()
+    time = table.table.schema.time.name
+    low, high = min(file.min_time for file in fresh), max(file.max_time for file in fresh)
+    return Compare(time, ">=", low), Compare(time, "<=", high)
+
+
+def _without_later(table: TableSnapshot, bound: int) -> TableSnapshot:
+    """The table without the files of later commits. Where rows are overlaid they stay: what a later commit changed comes later."""
+    if table.table.options.mode == "table":
+        return table
+    return replace(table, files=tuple(file for file in table.files if file.min_sequence <= bound))
+
+
+def _parted(table: TableSnapshot, after: int, upto: int) -> Iterator[tuple[int, int]]:
+    """Windows (first, last] with few rows each, as far as what is known of the files tells; one commit is one at least."""
+    spans = [
+        (max(file.min_sequence, after + 1), min(file.max_sequence, upto), file.row_count, file.max_sequence - file.min_sequence + 1)
+        for file in table.files
+        if file.max_sequence > after and file.min_sequence <= upto
+    ]
+    if not spans:
+        return
+    if sum(rows for _, _, rows, _ in spans) <= WINDOW_ROWS:
+        yield after, upto
+        return
+    first = after
+    while first < upto:
+        last = upto
+        while last > first + 1 and _rows_about(spans, first, last) > WINDOW_ROWS:
+            last = first + (last - first) // 2
+        yield first, last
+        first = last
+
+
+def _rows_about(spans: list[tuple[int, int, int, int]], after: int, upto: int) -> float:
+    """About how many rows the commits in a window have, were those of a file spread evenly over its commits."""
+    return sum(rows * max(0, min(last, upto) - max(first, after + 1) + 1) / commits for first, last, rows, commits in spans)
+
+
+def _and(*parts: Predicate | None) -> Predicate | None:
+    given = tuple(part for part in parts if part is not None)
+    return And(given) if len(given) > 1 else given[0] if given else None
