@@ -33,6 +33,8 @@ class Kind(IntEnum):
     VECTOR = 13
     HUGEINT = 64
 
+    __hash__ = int.__hash__  # an enumeration's own is Python's, and types are looked up for every column of every query
+
 
 class Role(IntEnum):
     """What a column is for, as stored in files."""
@@ -71,6 +73,9 @@ class ColumnType:
 
     kind: Kind
     width: int = 0
+
+    def __hash__(self) -> int:
+        return self.kind << 16 | self.width
 
     def __str__(self) -> str:
         return f"VECTOR({self.width})" if self.kind is Kind.VECTOR else self.kind.name

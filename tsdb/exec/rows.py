@@ -40,7 +40,9 @@ class FileRows:
         self.source = source
         self.starts = starts
         self.stops = stops
-        self.count = int((stops - starts).sum()) if count is None else count
+        if count is None:
+            count = int(stops[0] - starts[0]) if len(starts) == 1 else int((stops - starts).sum())
+        self.count = count
         self._device: NDArray[np.int32] | None = None
 
     @property

@@ -182,7 +182,7 @@ class Selection:
     def cut_runs(self, lane: Lane, runs: IntArray, partial: BoolArray) -> Ranges:
         """Row ranges of some runs, cut only at the ends where they leave the time bounds."""
         held = lane.bounds(runs)
-        if partial.any():
+        if np.count_nonzero(partial):
             held = self.cut_ranges(held, lane.min_time[runs] < self.time_low, self.time_low, INT64_MAX)
             held = self.cut_ranges(held, lane.max_time[runs] > self.time_high, INT64_MIN, self.time_high)
         return held
@@ -199,14 +199,17 @@ class Selection:
 
     def cut_ranges(self, held: Ranges, which: BoolArray, low: int, high: int) -> Ranges:
         """The ranges, those of some runs (``which``) cut to the rows with low ≤ time ≤ high."""
-        if not which.any():
+        if not np.count_nonzero(which):
             return held
         starts, stops = held.starts.copy(), held.stops.copy()
         for column, index in enumerate(held.files):
             some = which & (starts[:, column] < stops[:, column])
-            if some.any():
-                first, last = self.cut(self.sources[index], starts[some, column], stops[some, column], low, high)
-                starts[some, column], stops[some, column] = first, last
+            count = np.count_nonzero(some)
+            if count:
+                cut = slice(None) if count == len(some) else some
+                starts[cut, column], stops[cut, column] = self.cut(
+                    self.sources[index], starts[cut, column], stops[cut, column], low, high
+                )
         return Ranges(held.files, starts, stops)
 
     def _takes_all(self, lane: Lane) -> bool:
@@ -230,24 +233,23 @@ class Selection:
 
     def _first_at_or_above(self, source: FileSource, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per run (maybe empty) the first row with time ≥ key (> key), or its stop."""
-        some = starts < stops
-        first, last = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
-        if len(first) == 0:
+        some: slice | BoolArray = starts < stops
+        count = np.count_nonzero(some)
+        if count == 0:
             return starts
+        some = slice(None) if count == len(starts) else some
+        first, last = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
         found = starts.copy()
         column = self.table.table.schema.time
-        short = source.file.searched_rows_min
-        if len(first) > 1 and int((last - first).sum()) < short * len(first):
-            within = np.empty(len(first), np.int64)
-            run_kernels.search(
-                source.read(column, first, last).values, first, last, np.full(len(first), key), int(side_right), within
-            )
+        if count > 1 and int((last - first).sum()) < source.file.searched_rows_min * count:
+            within = np.empty(count, np.int64)
+            run_kernels.search(source.read(column, first, last).values, first, last, np.full(count, key), int(side_right), within)
             found[some] = within
             return found
         name = source.stored_name(column)
         assert name is not None
         at = found[some] = source.file.search(name, first, last, key, side_right)
-        inspected = np.clip(at, first, last - 1)  # the search ends in the block of this row
+        inspected = np.minimum(at, last - 1)  # the search ends in the block of this row
         source.touch(name, inspected, inspected + 1)
         return found
 
@@ -279,7 +281,7 @@ class Selection:
     def clip(self, source: FileSource, starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray]:
         """Ranges of clean rows without empty ones, and without the pages that cannot match."""
         some = starts < stops
-        if not some.all():
+        if np.count_nonzero(some) < len(some):
             starts, stops = starts[some], stops[some]
         starts, stops = np.ascontiguousarray(starts), np.ascontiguousarray(stops)
         verdict = self.page_verdicts(source)

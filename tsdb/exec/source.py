@@ -7,6 +7,7 @@ marks every page it touches, so that counters are facts and not estimates.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,11 +26,17 @@ if TYPE_CHECKING:
     from tsdb_format.encoding.fold import StoredFold
 
 
+#: Readings that are noted before they are counted, and ranges of one that are not kept for later.
+_TOUCHED_MAX = 64
+_RANGES_MAX = 4_096
+
+
 class FileSource:
     """One open file within one scan."""
 
     __slots__ = (
-        "_bytes_seen", "_lock", "_names", "answered", "file", "index", "open_file", "page_seen", "rows_per_page", "stats", "table",
+        "_bytes_seen", "_lock", "_names", "_page_seen", "_touched", "answered", "file", "index", "open_file", "rows_per_page",
+        "stats", "table",
     )  # fmt: skip
 
     def __init__(self, table: TableSnapshot, open_file: TableFile, index: int, stats: ScanStats) -> None:
@@ -39,7 +46,9 @@ class FileSource:
         self.index = index
         self.stats = stats
         self.rows_per_page = self.file.rows_per_page
-        self.page_seen = np.zeros(self.file.page_count, np.uint8)
+        self._page_seen = np.zeros(self.file.page_count, np.uint8)
+        #: Columns and ranges that were touched and are not counted yet.
+        self._touched: deque[tuple[str, IntArray, IntArray]] = deque()
         #: Ranges of rows that statistics answered for.
         self.answered: list[tuple[IntArray, IntArray]] = []
         self._bytes_seen: dict[str, NDArray[np.uint8]] = {}
@@ -81,14 +90,27 @@ class FileSource:
         return found
 
     def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
-        """Count the pages of a stored column that ranges lie in."""
-        page_bytes = self.file.page_bytes(name)
+        """Note the pages of a stored column that ranges lie in; few ranges are counted later, and many of them at once."""
+        self._touched.append((name, starts, stops))
+        if len(self._touched) >= _TOUCHED_MAX or len(starts) > _RANGES_MAX:
+            self.count_touched()
+
+    def count_touched(self) -> None:
+        """Count what was noted."""
         with self._lock:
-            seen = self._bytes_seen.get(name)
-            if seen is None:
-                seen = self._bytes_seen[name] = np.zeros(self.file.page_count, np.uint8)
-            size = ranges.touch(starts, stops, self.rows_per_page, page_bytes, seen, self.page_seen)
-            self.stats.add_bytes(size)
+            while self._touched:
+                name, starts, stops = self._touched.popleft()
+                seen = self._bytes_seen.get(name)
+                if seen is None:
+                    seen = self._bytes_seen[name] = np.zeros(self.file.page_count, np.uint8)
+                page_bytes = self.file.page_bytes(name)
+                self.stats.add_bytes(ranges.touch(starts, stops, self.rows_per_page, page_bytes, seen, self._page_seen))
+
+    @property
+    def page_seen(self) -> NDArray[np.uint8]:
+        """1 for each page of which something was read."""
+        self.count_touched()
+        return self._page_seen
 
     def device_of_rows(self, starts: IntArray, stops: IntArray, count: int) -> NDArray[np.int32]:
         """The table-wide device of every row of the ranges."""
@@ -118,6 +140,11 @@ class ScanSources:
         if source is None:
             source = self._opened[index] = FileSource(self.table, self.table.files[index], index, self.stats)
         return source
+
+    def count_touched(self) -> None:
+        """Count all that was noted."""
+        for source in self.opened():
+            source.count_touched()
 
     def opened(self) -> list[FileSource]:
         """The sources that this scan has needed so far."""

@@ -72,6 +72,7 @@ class Taking:
 
     def finish(self) -> None:
         """Complete the counters."""
+        self._sources.count_touched()
         self._stats.take_candidates = self._ids.count
         self._stats.take_bytes_naive = round(self._ids.count * self._width)
 

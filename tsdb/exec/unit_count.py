@@ -42,6 +42,7 @@ class UnitCount:
 
     def _count_all(self) -> None:
         selection, counts = self.selection, self.counts
+        selection.sources.count_touched()
         read = {source.index: source for source in selection.sources.opened()}
         rows_read = counts["rows_read"]
         for index, held in enumerate(selection.table.files):

@@ -38,11 +38,11 @@ def fold_pages(pages: PageSet, starts: IntArray, stops: IntArray, segment_stop: 
     ``wants`` are bits of ``kernels.fold``; 0 asks only whether there is no NULL. None where these rows must be read: of other
     types, with NULLs, of rare encodings.
     """
-    if pages.type.kind not in _KINDS:
+    count = len(segment_stop)
+    if pages.type.kind not in _KINDS or (wants and int(segment_stop[-1]) < _SEGMENT_ROWS_MIN * count):
         return None
     source, starts, stops = open_ranges(pages, starts, stops)
-    count = len(segment_stop)
-    if pages.has_nulls or (wants and int(segment_stop[-1]) < _SEGMENT_ROWS_MIN * count):
+    if pages.has_nulls:
         return None
     kind = kernel_kind(pages.type.kind)
     numbers = np.zeros((4, count if kind == DOUBLE else 0), np.float64)

@@ -43,7 +43,7 @@ def read_pages(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
 def read_numbers(pages: PageSet, starts: IntArray, stops: IntArray) -> tuple[WordArray, BoolArray | None]:
     """Values of the ranges' rows as 8-byte words, and their validity (None: no NULL)."""
     source, starts, stops = open_ranges(pages, starts, stops)
-    rows = int(stops.sum() - starts.sum())
+    rows = int(stops[0] - starts[0]) if len(starts) == 1 else int(stops.sum() - starts.sum())
     if pages.has_nulls:
         out, validity = np.zeros(rows, np.uint64), np.zeros(rows, np.bool_)
     else:

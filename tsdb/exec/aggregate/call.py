@@ -40,6 +40,15 @@ class Program:
         return list(self._held.values())
 
     @cached_property
+    def columns(self) -> frozenset[str]:
+        """Columns whose values matter, of rows or in conditions."""
+        held = self._held.values()
+        conditions = [columns_of(each.condition) for each in held if each.condition is not None]
+        named = [{each.name} for each in held if isinstance(each, ColumnFold)]
+        chosen = [{each.name, each.by} for each in held if isinstance(each, Choice)]
+        return frozenset().union(*conditions, *named, *chosen)
+
+    @cached_property
     def wants(self) -> dict[str, int]:
         """Columns that storage may fold, and what for: those that no accumulator must read."""
         wanted: dict[str, int] = {}
@@ -119,9 +128,10 @@ def _valued(count: Folded, bound: Folded, kind: ColumnType) -> Show:
     """A least or greatest value, NULL where there is none."""
 
     def show(slots: IntArray) -> Vector:
-        valid = count.arrays[0][slots] > 0
-        values = np.where(valid, bound.arrays[0][slots], 0).astype(kind.physical)
-        return Vector(kind, values, None if valid.all() else valid)
+        valid, values = count.arrays[0][slots] > 0, bound.arrays[0][slots]
+        if np.count_nonzero(valid) == len(valid):
+            return Vector(kind, values.astype(kind.physical, copy=False))
+        return Vector(kind, np.where(valid, values, 0).astype(kind.physical), valid)
 
     return show
 

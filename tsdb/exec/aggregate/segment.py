@@ -74,12 +74,11 @@ class RowBatch:
 
     def folded(self, name: str, segments: Segments) -> StoredFold | None:
         """A column's sums and bounds by segment; None where it is to be read."""
-        if name not in self._wants or not isinstance(self.rows, FileRows):
-            return None
         if name not in self._folded:
-            rows = self.rows
-            column = table_column(rows.source.table, name)
-            self._folded[name] = rows.source.fold(column, rows.starts, rows.stops, segments.stop, self._wants[name])
+            rows, wants, found = self.rows, self._wants.get(name), None
+            if wants is not None and isinstance(rows, FileRows):
+                found = rows.source.fold(table_column(rows.source.table, name), rows.starts, rows.stops, segments.stop, wants)
+            self._folded[name] = found
         return self._folded[name]
 
     def time(self) -> IntArray:

@@ -59,6 +59,8 @@ class StatisticsReader:
         self._buckets = segmenter.buckets
         self._program = program
         self._time = selection.table.table.schema.time
+        #: Columns whose values the time index does not know.
+        self._beyond_index = program.columns - {self._time.name}
 
     def take(self, lane: FileLane, held: Ranges) -> tuple[list[Part], Ranges]:
         """What is answered of some ranges of a lane's clean rows, and the ranges that are left."""
@@ -68,17 +70,28 @@ class StatisticsReader:
         some = held.starts[:, 0] < held.stops[:, 0]
         starts, stops = np.ascontiguousarray(held.starts[some, 0]), np.ascontiguousarray(held.stops[some, 0])
         made: list[Part] = []
-        for answer in (self._of_runs, self._of_pages):
-            found, starts, stops = answer(source, starts, stops)
-            made += [] if found is None else [found]
+        for may_answer, answer in ((self._may_be_runs, self._of_runs), (self._may_be_pages, self._of_pages)):
+            if len(starts) and may_answer(source, starts, stops):
+                found, starts, stops = answer(source, starts, stops)
+                made += [] if found is None else [found]
         return made, Ranges(held.files, starts.reshape(-1, 1), stops.reshape(-1, 1))
+
+    def _may_be_runs(self, source: FileSource, starts: IntArray, stops: IntArray) -> bool:
+        """Whether the time index knows all that is asked of rows: of a column that a file has it does not."""
+        del starts, stops
+        stored = (source.stored_name(table_column(self._selection.table, name)) for name in self._beyond_index)
+        return not self._selection.row_conjuncts and all(name is None for name in stored)
+
+    @staticmethod
+    def _may_be_pages(source: FileSource, starts: IntArray, stops: IntArray) -> bool:
+        """Whether the ranges hold as many rows as the smallest page has."""
+        least = source.file.row_count - source.rows_per_page * (source.file.page_count - 1)
+        return int(stops.sum() - starts.sum()) >= least
 
     # ------------------------------------------------------------------------------------------------ device runs
 
     def _of_runs(self, source: FileSource, starts: IntArray, stops: IntArray) -> tuple[Part | None, IntArray, IntArray]:
         """Answer for the parts of device runs whose first and last times are in one bucket, from the time index."""
-        if self._selection.row_conjuncts or not len(starts):
-            return None, starts, stops
         file = source.file
         room = len(starts) + file.device_count
         pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
@@ -130,8 +143,6 @@ class StatisticsReader:
 
     def _of_pages(self, source: FileSource, starts: IntArray, stops: IntArray) -> tuple[Part | None, IntArray, IntArray]:
         """Answer for pages."""
-        if not len(starts):
-            return None, starts, stops
         file = source.file
         group = np.empty(file.page_count, np.int64)
         unit.groups_of_pages(file.row_start, self._segmenter.of_runs(source), starts, stops, source.rows_per_page, group)
