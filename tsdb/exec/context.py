@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tsdb.exec.stats import QueryStats
 
 if TYPE_CHECKING:
+    from tsdb.exec.batch import Batch
     from tsdb.exec.key_domain import KeyDomain
     from tsdb.exec.take import RowIds
     from tsdb.exec.under_way import UnderWay
@@ -22,7 +23,7 @@ class ExecContext:
     """One execution of one plan, never shared with another.
 
     ``row_ids`` are those of the scans below a Take, by its key. ``domains`` is what joins under way have learned for the scans that
-    they stream, by the identity of the scan.
+    they stream, by the identity of the scan. ``given`` are the rows of ``Given`` nodes, by name.
     """
 
     snapshot: Snapshot
@@ -33,6 +34,7 @@ class ExecContext:
     register: UnderWay | None = None
     row_ids: Mapping[str, RowIds] = field(default_factory=dict)
     domains: dict[int, tuple[KeyDomain, ...]] = field(default_factory=dict)
+    given: dict[str, Sequence[Batch]] = field(default_factory=dict)
 
     def under_way(self) -> AbstractContextManager[None]:
         """A block in which the execution is listed by SHOW QUERIES."""

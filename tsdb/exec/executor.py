@@ -22,6 +22,7 @@ from tsdb.plan.node import (
     Aggregate,
     DuckQuery,
     Filter,
+    Given,
     HashJoin,
     LastRow,
     Limit,
@@ -106,6 +107,8 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             from tsdb.exec.duck import run_duck_query
 
             return run_duck_query(plan, context)
+        case Given(name=name):
+            return iter(context.given[name])
         case Rows():
             from tsdb.exec.literal import literal_batch
 

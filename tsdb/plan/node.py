@@ -205,8 +205,29 @@ class Rows:
     rows: tuple[tuple[object, ...], ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows that whoever runs the plan hands to it: of a live table as they come, or of a bounded one that was read before."""
+
+    name: str
+    columns: tuple[tuple[str, ColumnType], ...]
+
+
 Plan: TypeAlias = (
-    TableScan | TopK | Sort | Limit | Filter | Aggregate | LastRow | Project | HashJoin | Take | DuckQuery | Frame | Rows
+    TableScan
+    | TopK
+    | Sort
+    | Limit
+    | Filter
+    | Aggregate
+    | LastRow
+    | Project
+    | HashJoin
+    | Take
+    | DuckQuery
+    | Frame
+    | Rows
+    | Given
 )
 
 
@@ -221,5 +242,5 @@ def children(plan: Plan) -> tuple[Plan, ...]:
             return left, right
         case DuckQuery(inputs=inputs, keys=keys):
             return (*(child for _, child in inputs), *(each.child for each in keys))
-        case TableScan() | Frame() | Rows():
+        case TableScan() | Frame() | Rows() | Given():
             return ()

@@ -10,6 +10,7 @@ from tsdb.plan.node import (
     DuckQuery,
     Filter,
     Frame,
+    Given,
     HashJoin,
     LastRow,
     Limit,
@@ -56,6 +57,8 @@ def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]
             late = output_schema(TableScan(table, tuple(column for _, column in columns)), snapshot)
             return [*early, *((name, kind) for (name, _), (_, kind) in zip(columns, late, strict=True))]
         case DuckQuery(columns=columns) if columns:
+            return list(columns)
+        case Given(columns=columns):
             return list(columns)
         case Rows(names=names, types=types):
             return list(zip(names, types, strict=True))

@@ -10,6 +10,7 @@ from tsdb.plan.node import (
     DuckQuery,
     Filter,
     Frame,
+    Given,
     HashJoin,
     LastRow,
     Limit,
@@ -48,5 +49,5 @@ def transform(plan: Plan, visit: Callable[[Plan], Plan]) -> Plan:
             same = all(new is old for (_, new), (_, old) in zip(children, inputs, strict=True))
             same = same and all(new.child is old.child for new, old in zip(found, keys, strict=True))
             return visit(plan if same else replace(plan, inputs=children, keys=found))
-        case TableScan() | Frame() | Rows():
+        case TableScan() | Frame() | Rows() | Given():
             return visit(plan)
