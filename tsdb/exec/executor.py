@@ -24,6 +24,7 @@ from tsdb.plan.node import (
     Filter,
     Given,
     HashJoin,
+    LastArrived,
     LastRow,
     Limit,
     Plan,
@@ -101,6 +102,10 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             )
         case HashJoin():
             return _join(plan, context)
+        case LastArrived(child=child, keys=names, arrival=arrival):
+            from tsdb.exec.last_arrived import last_arrived
+
+            return iter(last_arrived(execute(child, context), names, arrival))
         case Take():
             return _take(plan, context)
         case DuckQuery():

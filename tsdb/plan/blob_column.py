@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tsdb.plan.node import Filter, HashJoin, LastRow, Limit, Plan, Project, Sort, TableScan, Take, TopK, children
+from tsdb.plan.node import Filter, HashJoin, LastArrived, LastRow, Limit, Plan, Project, Sort, TableScan, Take, TopK, children
 from tsdb.plan.predicate import compared_columns
 from tsdb.plan.schema import output_schema
 from tsdb.storage.snapshot import Snapshot
@@ -37,12 +37,14 @@ def compares_blobs(plan: Plan, snapshot: Snapshot) -> bool:
             schema = snapshot.tables[table].table.schema.by_name
             names = frozenset() if predicate is None else compared_columns(predicate)
             return any(name in schema and schema[name].type.kind is Kind.BLOB for name in names)
-        case TopK(keys=keys) | Sort(keys=keys):
-            compared = {key.column for key in keys}
+        case TopK(keys=sort_keys) | Sort(keys=sort_keys):
+            compared = {key.column for key in sort_keys}
         case Filter(predicate=predicate):
             compared = set(compared_columns(predicate))
         case Limit() | Project() | LastRow() | Take():
             return False
+        case LastArrived(keys=keys):
+            compared = set(keys)
         case HashJoin(keys=pairs, condition=()):
             compared = {name for pair in pairs for name in pair}
         case _:

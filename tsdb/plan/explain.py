@@ -17,6 +17,7 @@ from tsdb.plan.node import (
     Filter,
     Frame,
     HashJoin,
+    LastArrived,
     LastRow,
     Limit,
     Plan,
@@ -144,6 +145,8 @@ def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
             return {**by, "calls": [_call_text(call, schema) for call in calls]}
         case LastRow(keys=names, limit=limit, oldest=oldest):
             return {"by": list(names), "oldest" if oldest else "newest": limit}
+        case LastArrived(keys=names):
+            return {"by": list(names)}
         case HashJoin(kind=kind, keys=pairs, condition=condition, build=build, outputs=columns):
             made = {"kind": kind, "on": [f"{left} = {right}" for left, right in pairs]}
             if condition:

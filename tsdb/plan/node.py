@@ -105,6 +105,18 @@ class LastRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LastArrived:
+    """Of the child's rows that are equal in ``keys`` the one that arrived last; a row with a NULL there is nobody's.
+
+    ``arrival`` are the columns that tell when a row arrived: sequence number, time, then tags. They are not given on.
+    """
+
+    child: Plan
+    keys: tuple[str, ...]
+    arrival: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """Columns of the child by name, in this order and under these output names; a name may repeat."""
 
@@ -221,6 +233,7 @@ Plan: TypeAlias = (
     | Filter
     | Aggregate
     | LastRow
+    | LastArrived
     | Project
     | HashJoin
     | Take
@@ -236,7 +249,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case TopK(child=child) | Sort(child=child) | Limit(child=child) | Filter(child=child) | Project(child=child):
             return (child,)
-        case Aggregate(child=child) | LastRow(child=child) | Take(child=child):
+        case Aggregate(child=child) | LastRow(child=child) | LastArrived(child=child) | Take(child=child):
             return (child,)
         case HashJoin(left=left, right=right):
             return left, right

@@ -12,6 +12,7 @@ from tsdb.plan.node import (
     Frame,
     Given,
     HashJoin,
+    LastArrived,
     LastRow,
     Limit,
     Plan,
@@ -45,6 +46,8 @@ def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]
             return [(shown, kinds[name]) for shown, name in outputs]
         case TopK(child=child) | Sort(child=child) | Limit(child=child) | Filter(child=child) | LastRow(child=child):
             return output_schema(child, snapshot)
+        case LastArrived(child=child, arrival=arrival):
+            return [(name, kind) for name, kind in output_schema(child, snapshot) if name not in arrival]
         case Aggregate(child=child, keys=keys, calls=calls):
             schema = snapshot.tables[child.table].table.schema
             grouped = [(key.name, schema.column(key.column).type if isinstance(key, ColumnKey) else key.type) for key in keys]

@@ -10,6 +10,7 @@ from tsdb.plan.node import (
     Filter,
     Frame,
     HashJoin,
+    LastArrived,
     LastRow,
     Limit,
     Plan,
@@ -51,6 +52,8 @@ def rows_about(plan: Plan, snapshot: Snapshot) -> int:
             return rows_about(child, snapshot) // _GROUP_ROWS + 1 if keys else 1
         case Limit(child=child) | Sort(child=child) | Filter(child=child) | Project(child=child) | Take(child=child):
             return rows_about(child, snapshot)
+        case LastArrived(child=child):
+            return rows_about(child, snapshot)
         case HashJoin(left=left, right=right):
             return max(rows_about(left, snapshot), rows_about(right, snapshot))
         case Frame(value=value):
@@ -83,7 +86,7 @@ def _conditions(plan: Plan) -> list[Predicate]:
             return list(conjuncts(predicate))
         case Filter(child=child, predicate=predicate):
             return [*conjuncts(predicate), *_conditions(child)]
-        case Project(child=child) | Sort(child=child) | Take(child=child):
+        case Project(child=child) | Sort(child=child) | Take(child=child) | LastArrived(child=child):
             return _conditions(child)
         case HashJoin(left=left, right=right):
             return [*_conditions(left), *_conditions(right)]

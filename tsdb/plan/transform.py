@@ -12,6 +12,7 @@ from tsdb.plan.node import (
     Frame,
     Given,
     HashJoin,
+    LastArrived,
     LastRow,
     Limit,
     Plan,
@@ -33,6 +34,7 @@ def transform(plan: Plan, visit: Callable[[Plan], Plan]) -> Plan:
             | Limit(child=child)
             | Filter(child=child)
             | Project(child=child)
+            | LastArrived(child=child)
             | Take(child=child)
         ):
             made = transform(child, visit)

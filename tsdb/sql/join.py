@@ -25,6 +25,7 @@ from tsdb.sql.condition import OPERATORS, ConditionBinder, conjuncts
 from tsdb.sql.environment import Environment
 from tsdb.sql.join_list import list_place, list_splices
 from tsdb.sql.join_source import Surroundings
+from tsdb.sql.latest_join import NO_RIGHT_SIDE, ONLY_EQUALITIES, is_latest, refuse
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
 from tsdb.sql.outside import INPUT_PREFIX, frames_named_by
@@ -216,11 +217,24 @@ class _JoinBinder:
         made = _Step(_KINDS[side, kind])
         for name in join.args.get("using") or ():
             self._using(made, name, right)
+        latest = is_latest(self._query, join)
         for part in conjuncts(join.args.get("on")):
+            if latest and len(self._sides(part, right + 1)) != 2:
+                refuse(self._query, join, ONLY_EQUALITIES)
             self._on(made, part, right)
+        if latest:
+            self._latest(made, join, right)
         self._sources[right].nullable = made.kind == "left"
         self._sources[right].hidden = made.kind in ("semi", "anti")
         return made
+
+    def _latest(self, step: _Step, join: exp.Join, right: int) -> None:
+        source = self._sources[right]
+        if source.origin is None:
+            refuse(self._query, join, NO_RIGHT_SIDE)
+        if not step.keys or step.condition:
+            refuse(self._query, join, ONLY_EQUALITIES)
+        source.last_of = tuple(dict.fromkeys(column for _, column in step.keys))
 
     def _using(self, step: _Step, name: exp.Expr, right: int) -> None:
         if not isinstance(name, exp.Identifier):

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, Filter, Frame, Plan, Project, TableScan
+from tsdb.plan.node import DuckQuery, Filter, Frame, LastArrived, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate, columns_of
+from tsdb.plan.transform import transform
 from tsdb.quoting import quoted_name
 from tsdb.sql.environment import Environment
 from tsdb.sql.last_row import bind_last_row
@@ -20,15 +21,42 @@ from tsdb.sql.literal import only
 from tsdb.sql.select import bind_select, plain_table, refer
 from tsdb.sql.tree import is_local
 from tsdb_format.errors import InvalidInput
-from tsdb_format.schema import SEQUENCE_COLUMN, Column
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
 from tsdb_format.types import Role, parse_type
+
+
+#: Columns by which the right side of a LATEST JOIN tells when its rows arrived, in front of their number.
+ARRIVAL_PREFIX = "__arrival_"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where rows come from if each is one of a table's: a plan that picks them, and the table's columns by the names shown."""
+
+    table: Table
+    rows: Plan
+    columns: Mapping[str, str]
+
+    def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...]) -> LastArrived:
+        """The last arrived of the rows that are equal in ``keys``, with the columns of these names."""
+        schema = self.table.schema
+        told_by = (SEQUENCE_NAME, schema.time.name, *(tag.name for tag in schema.tags))
+        arrival = {f"{ARRIVAL_PREFIX}{number}": column for number, column in enumerate(told_by)}
+        shown = tuple((name, self.columns[name]) for name in dict.fromkeys((*names, *keys)))
+        needed = tuple(dict.fromkeys((*(column.name for column in schema), SEQUENCE_NAME)))
+
+        def with_arrival(node: Plan) -> Plan:
+            return replace(node, columns=needed) if isinstance(node, TableScan) else node
+
+        return LastArrived(Project(transform(self.rows, with_arrival), (*shown, *arrival.items())), keys, tuple(arrival))
 
 
 @dataclass
 class JoinSource:
     """One side. ``columns`` are those that ``*`` shows, in order; ``complete`` says that these are all.
 
-    ``nullable`` is set where an outer join fills its columns, ``hidden`` where a semi or anti join shows none of them.
+    ``nullable`` is set where an outer join fills its columns, ``hidden`` where a semi or anti join shows none of them, ``last_of``
+    where it is the right side of a LATEST JOIN: the columns of which it gives the last arrived row of each value.
     """
 
     alias: str
@@ -38,6 +66,8 @@ class JoinSource:
     extra: tuple[Column, ...] = ()
     nullable: bool = False
     hidden: bool = False
+    origin: Origin | None = None
+    last_of: tuple[str, ...] = ()
     predicates: list[Predicate] = field(default_factory=list)
     used: dict[str, None] = field(default_factory=dict)
 
@@ -51,13 +81,19 @@ class JoinSource:
     def plan(self) -> Plan:
         """The rows that satisfy the predicates, with the columns that were used."""
         if not self.predicates:
-            return self.make(tuple(self.used))
+            return self._rows(tuple(self.used))
         condition = And(tuple(self.predicates))
-        made = self.make(tuple(dict.fromkeys((*self.used, *sorted(columns_of(condition))))))
+        made = self._rows(tuple(dict.fromkeys((*self.used, *sorted(columns_of(condition))))))
         if isinstance(made, TableScan):
             before = () if made.predicate is None else (made.predicate,)
             return replace(made, columns=tuple(self.used), predicate=And((*before, condition)))
         return Filter(made, condition)
+
+    def _rows(self, names: tuple[str, ...]) -> Plan:
+        if not self.last_of:
+            return self.make(names)
+        assert self.origin is not None, "whoever sets last_of has seen that there is one"
+        return self.origin.last_arrived(names, self.last_of)
 
 
 @dataclass
@@ -77,8 +113,10 @@ class Surroundings:
         reference = refer(named, self.tables)
         if reference is not None:
             table = reference.table
+            names = {column.name: column.name for column in (*table.schema, SEQUENCE_COLUMN)}
             return JoinSource(
-                reference.alias, tuple(table.schema), lambda names: TableScan(table.name, names), extra=(SEQUENCE_COLUMN,)
+                reference.alias, tuple(table.schema), lambda names: TableScan(table.name, names), extra=(SEQUENCE_COLUMN,),
+                origin=Origin(table, TableScan(table.name, ()), names),
             )  # fmt: skip
         alias = named.alias or named.name
         if is_local(named):
@@ -104,10 +142,11 @@ class Surroundings:
         if len({name.lower() for name in columns}) < len(bound.outputs):
             return None
         made = tuple(replace(column, name=shown) for shown, column in columns.items() if column is not None)
-        origin, core = dict(bound.outputs), bound.core_plan()
+        named, core = dict(bound.outputs), bound.core_plan()
+        origin = Origin(bound.reference.table, core, named)
         if isinstance(core, TableScan) and all(shown == name for shown, name in bound.outputs):
-            return JoinSource(alias, made, lambda names: replace(core, columns=names))
-        return JoinSource(alias, made, lambda names: Project(core, tuple((name, origin[name]) for name in names)))
+            return JoinSource(alias, made, lambda names: replace(core, columns=names), origin=origin)
+        return JoinSource(alias, made, lambda names: Project(core, tuple((name, named[name]) for name in names)), origin=origin)
 
 
 def _frame_source(frame: Frame, alias: str) -> JoinSource | None:

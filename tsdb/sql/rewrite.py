@@ -29,6 +29,8 @@ from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
 from tsdb.sql.key import KEY_KINDS, key_plan
 from tsdb.sql.last_row import bind_last_row, reduced_input
+from tsdb.sql.latest_input import latest_inputs
+from tsdb.sql.latest_join import refuse_unparsed
 from tsdb.sql.moment_text import now_splices
 from tsdb.sql.native import NativeSelect
 from tsdb.sql.outside import INPUT_PREFIX, catalog_read_by, frames_maybe_named, frames_named_by
@@ -66,6 +68,7 @@ def rewrite(
             return replace(_Rewriter(query, tree, tables, environment, native).run(outside), catalog=catalog)
         except _Disagreement:
             pass
+    refuse_unparsed(query)
     named = dict.fromkeys(token.text.lower() for token in query.tokens if token.is_name and token.text.lower() in tables)
     if _names_by_value(query.tokens):
         named = dict.fromkeys(tables)
@@ -148,7 +151,9 @@ class _Rewriter:
         self.sequence = SEQUENCE_NAME in names
 
     def run(self, outside: Sequence[tuple[str, Plan]]) -> DuckQuery:
-        replaced = self._replace_native_subqueries() | self._replace_aggregates() if self.native else set()
+        replaced = self._replace_latest()
+        if self.native:
+            replaced |= self._replace_native_subqueries() | self._replace_aggregates()
         reduced = self._reduce_inputs() if self.native else {}
         pushed: dict[int, list[Predicate]] = {}
         for select in self.tree.find_all(exp.Select):
@@ -232,12 +237,29 @@ class _Rewriter:
         aliased = bool(node.args.get("alias")) or (plain_table(node) is not None and tokens[at - 1].upper not in _NO_ALIAS_AFTER)
         return first[0], found[1], at > 0 and aliased
 
+    def _replace_latest(self) -> set[int]:
+        """Have the right sides of LATEST JOINs give their last arrived rows; the ids of the table nodes of these sides."""
+        replaced: set[int] = set()
+        for item, plan in latest_inputs(self.query, self.tree, self.tables, self.environment):
+            if isinstance(item, exp.Table):
+                start, end, _ = self._place(item)
+                alias = "" if item.args.get("alias") else f" AS {quoted_name(item.name)}"
+                self.splices.append((start, end, f"{self._input(plan)}{alias}"))
+            else:
+                place = self._parenthesis(span(next(item.find_all(exp.Table)).this))
+                if place is None:
+                    raise _Disagreement
+                self._take_whole(item.this, plan, place)
+            replaced |= {id(node) for node in item.find_all(exp.Table)}
+        return replaced
+
     def _replace_native_subqueries(self) -> set[int]:
         """Make inputs of subqueries that are native and limited, or of newest rows; the ids of the table nodes inside them."""
         replaced: set[int] = set()
         for select in self.tree.find_all(exp.Select):
             if (
                 select is self.tree
+                or id(select) in self.whole
                 or not any(select.args.get(name) is not None for name in ("limit", "distinct", "qualify"))
                 or not isinstance(select.parent, _WHOLE)
             ):

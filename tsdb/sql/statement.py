@@ -19,6 +19,7 @@ class Query:
 
     It was read from ``source`` at ``source_start``, ``skipped`` tokens behind that; parameters may have been written otherwise
     there. Where the text was changed since, ``origins`` are, by token, which token of the one that was read it stands for.
+    ``latest_joins`` are the places of what a LATEST JOIN joins (see ``latest_join``).
     """
 
     text: str
@@ -28,6 +29,7 @@ class Query:
     source_start: int = 0
     skipped: int = 0
     origins: tuple[int, ...] = ()
+    latest_joins: frozenset[int] = frozenset()
 
     def place(self, offset: int) -> str:
         """The place of the token at an offset, for people, in the statement as it was written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tsdb.plan.node import Comparison, Filter, HashJoin, LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
+from tsdb.plan.node import Comparison, Filter, HashJoin, LastArrived, LastRow, Limit, Plan, Project, Sort, TableScan, TopK, children
 from tsdb.plan.predicate import columns_of
 from tsdb.plan.transform import transform
 from tsdb.settings import Settings
@@ -43,6 +43,10 @@ def narrowed(node: Plan, wanted: Sequence[str]) -> Plan | None:
             more = () if isinstance(child, TableScan) else tuple(key.column for key in keys)  # a scan sorts by any column
             made = narrowed(child, tuple(dict.fromkeys((*wanted, *more))))
             return None if made is None else replace(node, child=made)
+        case LastArrived(child=Project() as child, keys=keys, arrival=arrival):
+            needed = {*wanted, *keys, *arrival}
+            made = _visit(Project(child.child, tuple(each for each in child.outputs if each[0] in needed)))
+            return replace(node, child=made)
         case Limit(child=child):
             made = narrowed(child, wanted)
             return None if made is None else replace(node, child=made)

@@ -20,6 +20,7 @@ def expand(query: Query, tables: Mapping[str, Table]) -> Query:
     """The query without words of ours; itself where there are none. ``tables`` are keyed in lower case."""
     if WORDS.isdisjoint(token.text.upper() for token in query.tokens if token.is_name):
         return query
+    from tsdb.sql.latest_join import without_latest
     from tsdb.sql.series.expansion import written_out
 
-    return written_out(query, tables)
+    return without_latest(written_out(query, tables))
