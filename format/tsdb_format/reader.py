@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from tsdb_format import statistics
+from tsdb_format.ball import Balls, read_balls
 from tsdb_format.device import ROW_START, read_row_start, read_tag
 from tsdb_format.disk import DISK, Storage
-from tsdb_format.encoding import COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet, read_pages
+from tsdb_format.encoding import COMPRESSION_ZSTD, PAGES_PER_CHUNK, Encoding, PageSet, VectorRows, open_vectors, read_pages
 from tsdb_format.errors import Closed, Corruption, InvalidInput, UnsupportedFormat
 from tsdb_format.payload import PayloadFiles, resolve, verify_payloads
 from tsdb_format.payload_table import Payload, PayloadTable
@@ -53,6 +54,7 @@ class TsFile:
             raise self._corrupt("the file's attributes are malformed") from None
         self._pages: dict[str, PageSet] = {}
         self._statistics: dict[tuple[str, str], Statistics] = {}
+        self._balls: dict[str, Balls | None] = {}
         self._unit_rows: IntArray | None = None
         self._row_start: IntArray | None = None
         self._device_tags: dict[str, Vector] | None = None
@@ -99,7 +101,7 @@ class TsFile:
     def close(self) -> None:
         """Forget the file. Its bytes stay mapped for as long as somebody holds an array of it."""
         self._container = None
-        self._pages, self._statistics = {}, {}
+        self._pages, self._statistics, self._balls = {}, {}, {}
         self._row_start = self._device_tags = self._resource = None
 
     def __enter__(self) -> TsFile:
@@ -157,6 +159,13 @@ class TsFile:
             self._statistics[name, level] = found
         return found
 
+    def balls(self, name: str) -> Balls | None:
+        """Where the vectors of a VECTOR column lie, by block; None in files that do not say it. Raises Corruption."""
+        if name not in self._balls:
+            column = self._stored(name)
+            self._balls[name] = read_balls(self.container, column.id, column.type, self.row_count, self.rows_per_page)
+        return self._balls[name]
+
     @property
     def payloads(self) -> tuple[Payload, ...]:
         """The files that hold blobs of the rows outside of pages. Names are relative to the file's folder, or absolute."""
@@ -171,6 +180,10 @@ class TsFile:
         """Where blobs outside of pages are read from."""
         return PayloadFiles(os.path.dirname(self.path), self._storage)
 
+    def vectors(self, name: str, starts: IntArray, stops: IntArray) -> VectorRows:
+        """The rows of the given ranges of a VECTOR column, where they are: as far as pages allow in place."""
+        return open_vectors(self.page_set(name), starts, stops)
+
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """The rows of the given ranges (ascending, apart, none empty), end to end."""
         return resolve(self.read_cells(name, starts, stops), self.payload_files)[0]
@@ -184,7 +197,7 @@ class TsFile:
     def verify(self) -> None:
         """Read and check every footer section, page, dictionary and payload. Raises the first error."""
         self.container.verify()
-        _ = self.row_start, self.device_tags
+        _ = self.row_start, self.device_tags, [self.balls(c.name) for c in self.schema.fields if c.type.kind is Kind.VECTOR]
         chunk_rows = self.rows_per_page * PAGES_PER_CHUNK
         for column in self.columns.values():
             if column.role in _ROLES_WITH_PAGES:

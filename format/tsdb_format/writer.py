@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format import resource, statistics
+from tsdb_format.ball import ball_sections
 from tsdb_format.blob import DEFAULT_LIMITS, BlobLimits
 from tsdb_format.device import device_sections
 from tsdb_format.disk import DISK, NewFile, Storage
@@ -26,7 +27,7 @@ from tsdb_format.payload_table import Payload, payload_sections
 from tsdb_format.payload_writer import PayloadWriter
 from tsdb_format.schema import SEQUENCE_COLUMN, Column, Schema
 from tsdb_format.section import ALIGNMENT, BLOBS_VERSION, append_sections, header_bytes
-from tsdb_format.summary import new_summary
+from tsdb_format.summary import VectorSummary, new_summary
 from tsdb_format.types import Kind, Role
 from tsdb_format.vector import ByteArray, IntArray, Vector
 
@@ -237,6 +238,9 @@ def _write_columns(
     for column, column_pages, column_statistics in zip(stored, pages, found, strict=True):
         arrays[f"pages.{column.id}"] = column_pages.to_bytes(column)
         arrays[f"stats.{column.id}"] = statistics.to_bytes(column_statistics)
+    for column, summary in zip(stored, summaries, strict=True):
+        if isinstance(summary, VectorSummary):
+            arrays |= ball_sections(column.id, summary.balls())
     return found
 
 

@@ -21,6 +21,7 @@ from tsdb_format.errors import Corruption, Error, UnsupportedFormat
 from tsdb_format.inspect import inspect_file
 from tsdb_format.reader import TsFile
 from tsdb_format.statistics import Statistics
+from tsdb_format.types import Kind
 from tsdb_format.vector import Vector
 
 #: Small files that between them use every encoding, dictionaries, compression, NULLs, blobs, and tags of each kind.
@@ -67,6 +68,10 @@ class Whole:
         for level in ("page", "chunk", "file"):
             out += [file.statistics(name, level) for name in self.case.columns]
         out += [file.read(name, *self.everything) for name in self.case.columns]
+        vectors = [column.name for column in file.columns.values() if column.type.kind is Kind.VECTOR]
+        for balls in map(file.balls, vectors):
+            assert balls is not None
+            out += [balls.centroid.tobytes(), balls.radius.tolist()]
         out += [vector.to_physical_list() for vector in file.device_tags.values()]
         found = file.resource
         return [*out, *(each.tolist() for each in (found.min_time, found.max_time, found.by_max_time, found.by_min_time))]

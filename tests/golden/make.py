@@ -16,7 +16,7 @@ sys.path[:0] = [str(FOLDER.parent.parent / "format"), str(FOLDER.parent)]
 
 import numpy as np  # noqa: E402
 
-from support.blob_case import blob_case, blob_vector  # noqa: E402
+from support.blob_case import blob_case, blob_vector, vector_case  # noqa: E402
 from support.file_case import FileCase  # noqa: E402
 from tsdb_format.dump import dump_file  # noqa: E402
 from tsdb_format.section import FORMAT_VERSION  # noqa: E402
@@ -27,8 +27,11 @@ BLOBS = [b"inline", None, b"", b"packed" * 5, b"dedicated" * 30, b"packed" * 6]
 
 
 def goldens() -> dict[str, FileCase]:
-    """The files of the newest version, which has blobs outside of pages: one of each kind that lies beside its file."""
-    return {"blobs": blob_case(blob_vector(BLOBS))}
+    """The files of the newest version, which has blobs outside of pages: one of each kind that lies beside its file.
+
+    ``balls`` has vectors, in blocks without a vector, without a bound and with one.
+    """
+    return {"balls": vector_case(blob_vector(BLOBS)), "blobs": blob_case(blob_vector(BLOBS))}
 
 
 def plain_values(vector: Vector) -> list[Any]:
@@ -65,7 +68,8 @@ def main() -> None:
         path = folder / f"{name}.tsf"
         if "--dumps" not in sys.argv:
             if path.exists():
-                sys.exit(f"{path} exists: golden files are made once and kept")
+                print(f"{path} exists: golden files are made once and kept")
+                continue
             case.write(path)
             lines = json.dumps(document(case), ensure_ascii=False, separators=(",", ":")).replace('],"', '],\n"')
             path.with_suffix(".json").write_text(lines + "\n", encoding="utf-8")

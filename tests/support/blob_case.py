@@ -62,6 +62,17 @@ def blob_case(blobs: Vector, rows_per_page: int = 16) -> FileCase:
     return FileCase(Schema(columns), {"host": host}, row_start, values, rows_per_page, numbers, extra={"blobs": {"image": LIMITS}})
 
 
+def vector_case(blobs: Vector) -> FileCase:
+    """Six such rows with vectors, in pages of two: a page of vectors, one of NULLs, one with a vector that is not finite."""
+    case = blob_case(blobs, 2)
+    kind = ColumnType(Kind.VECTOR, 3)
+    values = np.array([[1, 2, 3], [1, 2, 4.5], [0, 0, 0], [0, 0, 0], [0.1, 0.2, 0.3], [np.nan, np.inf, 0]], np.float32)
+    validity = np.array([True, True, False, False, True, True])
+    case.schema = Schema((*case.schema, Column("embedding", kind, Role.FIELD, 5)))
+    case.columns["embedding"] = Vector(kind, values, validity)
+    return case
+
+
 def every_kind(external: Path) -> Vector:
     """Blobs of every kind, NULLs and empty ones."""
     given = blob_vector([b"inline", None, b"", b"packed" * 5, b"dedicated" * 30, b"packed" * 6])

@@ -86,10 +86,30 @@ class File:
                 self.tags[name] = self.tag(number, kind)
             else:
                 self.values[name] = self.column(number, kind, width)
+                if f"radius.{number}" in self.sections:
+                    self.check_balls(number, width, self.values[name])
         if sidecar is not None:
             resource = Container(sidecar, b"tsdbres\n")
             assert resource.attributes["file"] == f"{container.digest:016x}"
             self.resource = {name: list(values) for name, values in resource.sections.items()}
+
+    def check_balls(self, number: int, width: int, vectors: list[Any]) -> None:
+        """Every vector lies in the ball of its block."""
+        centroids, radii = self.sections[f"centroid.{number}"], self.sections[f"radius.{number}"]
+        rows = min(self.rows_per_page, 1024)
+        assert len(radii) == -(-len(vectors) // rows)
+        assert len(centroids) == width * len(radii)
+        for block, radius in enumerate(radii):
+            centroid = centroids[width * block : width * (block + 1)]
+            texts = [vector for vector in vectors[rows * block : rows * (block + 1)] if vector is not None]
+            held = [[struct.unpack(">f", bytes.fromhex(item))[0] for item in vector] for vector in texts]
+            if radius == -1:
+                assert not held
+            elif radius == math.inf:
+                assert not all(math.isfinite(item) for vector in held for item in vector)
+            else:
+                assert held
+                assert all(math.dist(vector, centroid) <= radius for vector in held)
 
     def tag(self, number: int, kind: int) -> list[Any]:
         if kind == STRING:

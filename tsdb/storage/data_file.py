@@ -6,13 +6,17 @@ the same code, and prunes both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels import runs
-from tsdb_format.encoding.fold import StoredFold, fold_pages
+from tsdb_format.ball import Balls
+from tsdb_format.encoding import VectorRows
+from tsdb_format.encoding.fold import PageStack, StoredFold, fold_pages, fold_stack, is_foldable, stack_pages
 from tsdb_format.encoding.search import search_sorted
 from tsdb_format.payload import PayloadFiles
 from tsdb_format.reader import TsFile
@@ -75,6 +79,12 @@ class DataFile(Protocol):
     def statistics(self, name: str, level: str) -> Statistics:
         """Statistics of a TIME, FIELD or ``_sn`` column per 'page', 'chunk' or 'file'."""
 
+    def balls(self, name: str) -> Balls | None:
+        """Where the vectors of a VECTOR column lie, by block of rows; None where that is not known."""
+
+    def vectors(self, name: str, starts: IntArray, stops: IntArray) -> VectorRows:
+        """The rows of such ranges of a VECTOR column, where they are."""
+
     @property
     def payload_files(self) -> PayloadFiles | None:
         """Where blobs outside of pages are read from; None for rows in memory, which do not know their table's folder."""
@@ -85,8 +95,10 @@ class DataFile(Protocol):
     def read_cells(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """As ``read``, of any column: of blobs outside of pages only where they are (see ``payload.resolve``)."""
 
-    def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
-        """Sums and bounds by segment of such ranges' rows (see ``fold_pages``); None where they must be read."""
+    def fold(
+        self, wants: Mapping[str, int], starts: IntArray, stops: IntArray, segment_stop: IntArray
+    ) -> Mapping[str, StoredFold | None]:
+        """Sums and bounds by segment of such ranges' rows (see ``fold_stack``), of columns that need not be read for that."""
 
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop; values ascend within a range."""
@@ -101,14 +113,39 @@ class StoredFile(TsFile):
     #: Statistics are there already.
     summarized_rows_min = 0
 
+    @cached_property
+    def _stacks(self) -> dict[tuple[str, ...], tuple[tuple[str, ...], PageStack | None]]:
+        return {}
+
     @property
     def searched_rows_min(self) -> int:
         """Mean rows of some runs from which ``search`` is cheaper than reading their times: those take whole pages."""
         return min(_SEARCHED_ROWS_MIN, 2 * self.rows_per_page)
 
-    def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
-        """Sums and bounds by segment of some ranges' rows; None where they must be read."""
-        return fold_pages(self.page_set(name), starts, stops, segment_stop, wants)
+    def fold(
+        self, wants: Mapping[str, int], starts: IntArray, stops: IntArray, segment_stop: IntArray
+    ) -> Mapping[str, StoredFold | None]:
+        """Sums and bounds by segment of some ranges' rows, of columns that need not be read for that."""
+        names, stack = self._stack(tuple(wants))
+        found: dict[str, StoredFold | None] = {}
+        if stack is not None:
+            bits = np.array([wants[name] for name in names], np.int64)
+            found.update(zip(names, fold_stack(stack, starts, stops, segment_stop, bits), strict=True))
+        for name in wants.keys() - names:
+            found[name] = fold_pages(self.page_set(name), starts, stops, segment_stop, wants[name])
+        return found
+
+    def _stack(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], PageStack | None]:
+        """Those of some columns that can be folded at once, and their pages; kept, since the same few are asked for."""
+        known = self._stacks.get(names)
+        if known is None:
+            held = {name: self.page_set(name) for name in names}
+            some = tuple(name for name, pages in held.items() if is_foldable(pages) and not pages.has_compression)
+            known = some, stack_pages([held[name] for name in some]) if some else None
+            if len(self._stacks) >= _STACKS_MAX:
+                self._stacks.clear()
+            self._stacks[names] = known
+        return known
 
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop.
@@ -124,5 +161,7 @@ class StoredFile(TsFile):
         return self.page_set(name).page_bytes
 
 
+#: Sets of columns of a file of which the stacked pages are kept.
+_STACKS_MAX = 16
 #: A search costs a block or two; runs that are shorter together than about two blocks each are cheaper to read.
 _SEARCHED_ROWS_MIN = 2_048

@@ -7,6 +7,7 @@ two that work the same thing out at once find the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,8 @@ from tsdb.catalog.table import Table
 from tsdb.exec.kernels import ranges, runs
 from tsdb.storage.arrange import SortedRows
 from tsdb_format import statistics
-from tsdb_format.encoding import PAGES_PER_CHUNK
+from tsdb_format.ball import Balls, balls_of
+from tsdb_format.encoding import PAGES_PER_CHUNK, VectorRows
 from tsdb_format.resource import device_orders
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.statistics import Statistics
@@ -106,6 +108,7 @@ class MemoryFile:
         self.page_count = -(-self.row_count // self.rows_per_page)
         self.chunk_count = -(-self.page_count // PAGES_PER_CHUNK)
         self._statistics: dict[tuple[str, str], Statistics] = {}
+        self._balls: dict[str, Balls] = {}
 
     def __repr__(self) -> str:
         return f"MemoryFile({self._table.name!r}, rows={self.row_count:,}, devices={self.device_count:,})"
@@ -139,6 +142,21 @@ class MemoryFile:
             self._statistics[name, level] = found
         return found
 
+    def balls(self, name: str) -> Balls:
+        """Where the vectors of a VECTOR column lie, by block of rows."""
+        found = self._balls.get(name)
+        if found is None:
+            found = self._balls[name] = balls_of(self._columns[name], self.rows_per_page)
+        return found
+
+    def vectors(self, name: str, starts: IntArray, stops: IntArray) -> VectorRows:
+        """The rows of the given ranges of a VECTOR column, in place."""
+        vector = self._columns[name]
+        width, validity = vector.type.width, vector.validity
+        if validity is not None:
+            validity = np.concatenate([validity[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)])
+        return VectorRows(VectorRows.of(vector).items, starts * width, stops - starts, validity)
+
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """The rows of the given ranges, end to end: copies, as of a file, since they may reach somebody who writes to them."""
         vector = self._columns[name]
@@ -154,9 +172,10 @@ class MemoryFile:
         """As ``read``."""
         return self.read(name, starts, stops)
 
-    def fold(self, name: str, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> None:
+    def fold(self, wants: Mapping[str, int], starts: IntArray, stops: IntArray, segment_stop: IntArray) -> Mapping[str, None]:
         """Nothing is packed: rows are there to be read."""
-        del name, starts, stops, segment_stop, wants
+        del wants, starts, stops, segment_stop
+        return {}
 
     def search(self, name: str, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per range the first row whose value is ≥ ``key`` (> with ``side_right``), or its stop."""

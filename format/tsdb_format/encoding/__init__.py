@@ -6,6 +6,7 @@ decoding them. The bytes are described in ``format/SPEC.md``.
 
 from tsdb_format.encoding.checksum import checksum
 from tsdb_format.encoding.chunk import EncodedChunk, encode_chunk
+from tsdb_format.encoding.dense import VectorRows, open_vectors
 from tsdb_format.encoding.page_set import (
     COMPRESSION_NONE,
     COMPRESSION_ZSTD,
@@ -24,9 +25,11 @@ __all__ = [
     "EncodedChunk",
     "Encoding",
     "PageSet",
+    "VectorRows",
     "check_rows_per_page",
     "checksum",
     "encode_chunk",
+    "open_vectors",
     "read_pages",
     "search_sorted",
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb_format.encoding.chunk import EncodedChunk
 from tsdb_format.encoding.compression import compress_pages, open_ranges, pack_frame
 from tsdb_format.encoding.page_set import Encoding, PageSet
-from tsdb_format.kernels.dense import encode_dense, read_dense
-from tsdb_format.vector import IntArray, Vector
+from tsdb_format.kernels.dense import NOT_IN_PLACE, encode_dense, locate_dense, read_dense
+from tsdb_format.vector import BoolArray, IntArray, Vector
 
 _NO_BOOLS = np.empty(0, np.bool_)
 _SAMPLE_ITEMS = 16_384
@@ -47,3 +50,35 @@ def read_vectors(pages: PageSet, starts: IntArray, stops: IntArray) -> Vector:
     if code < 0:
         raise pages.failure(code)
     return Vector(pages.type, out.view(np.float32).reshape(rows, width), None if validity.all() else validity)
+
+
+class VectorRows(NamedTuple):
+    """Rows of a VECTOR column where they are, as spans of neighbours: ``rows[i]`` rows from item ``start[i]`` of ``items`` on.
+
+    ``start`` is −1 where all rows of a span are NULL, and have no items. ``validity`` is of all rows, None where none is NULL.
+    """
+
+    items: NDArray[np.float32]
+    start: IntArray
+    rows: IntArray
+    validity: BoolArray | None
+
+    @classmethod
+    def of(cls, vector: Vector) -> VectorRows:
+        """All rows of a vector in memory."""
+        items = np.require(vector.values, np.float32, ["C", "A"]).reshape(-1)
+        return cls(items, np.zeros(1, np.int64), np.full(1, len(vector)), vector.validity)
+
+
+def open_vectors(pages: PageSet, starts: IntArray, stops: IntArray) -> VectorRows:
+    """Rows of a VECTOR column, verified, and in place where their pages are plain."""
+    source, first, last = open_ranges(pages, starts, stops)
+    count = int((-(-last // pages.rows_per_page) - first // pages.rows_per_page).sum())
+    start, rows = np.empty(count, np.int64), np.empty(count, np.int64)
+    validity = np.empty(int((last - first).sum()) if pages.has_nulls else 0, np.bool_)
+    code = locate_dense(*source, pages.type.width, first, last, start, rows, validity)
+    if code == NOT_IN_PLACE:
+        return VectorRows.of(read_vectors(pages, starts, stops))
+    if code < 0:
+        raise pages.failure(code)
+    return VectorRows(source.words.view(np.float32), start, rows, validity if pages.has_nulls else None)

@@ -11,6 +11,8 @@ from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
 ZERO = u(0)
+#: What ``locate_dense`` says of rows whose items are not end to end; other codes are negative.
+NOT_IN_PLACE = 1
 
 
 @kernel("(u32[in], b1[in], i64, i64, i64, u64[out], u32[out], u8[out], i64[out], i64[out], u64[out], u8[out]) -> i64")
@@ -118,5 +120,57 @@ def read_dense(
             else:
                 return UNKNOWN_ENCODING - 8 * page
             at += high - low
+            page += 1
+    return 0
+
+
+@kernel(
+    "(u64[in], i64[in], i64[in], u64[in], u8[in], i64[in], u8[out], i64, i64, i64, i64[in], i64[in], i64[out], i64[out], b1[out])"
+    " -> i64"
+)
+def locate_dense(
+    words, page_offset, page_bytes, page_checksum, page_encoding, page_nulls, verified, row_count, rows_per_page, width, starts,
+    stops, start, rows, validity,
+):  # fmt: skip
+    """Find the rows of the ranges: for each page of each, where its items begin (−1: all NULL) and how many rows there are.
+
+    ``validity`` is filled unless it is empty. Returns 0, NOT_IN_PLACE, or a code as ``read_words`` does.
+    """
+    scratch = np.empty(SCRATCH, np.uint64)
+    at = 0
+    span = 0
+    for k in range(len(starts)):
+        row = starts[k]
+        page = row // rows_per_page
+        while row < stops[k]:
+            low = row - page * rows_per_page
+            page_rows = row_count - row + low if row_count - row + low < rows_per_page else rows_per_page
+            high = stops[k] - row + low if stops[k] - row + low < page_rows else page_rows
+            row += high - low
+            rows[span] = high - low
+            start[span] = -1
+            some = page_nulls[page] > 0
+            if page_nulls[page] >= page_rows:
+                for i in range(at, at + high - low):
+                    validity[i] = False
+            else:
+                code = check_page(words, page_offset[page], page_bytes[page], page_checksum[page], verified, page, scratch)
+                if code:
+                    return code - 8 * page
+                if page_encoding[page] == BYTE_SPLIT:
+                    return NOT_IN_PLACE
+                if page_encoding[page] != PLAIN:
+                    return UNKNOWN_ENCODING - 8 * page
+                bits = page_offset[page] >> 3
+                end = bits + (page_bytes[page] >> 3)
+                begin = bits + ((page_rows + 63) >> 6) if some else bits
+                if begin >= end or page_rows * width > (end - begin) << 1:
+                    return MALFORMED - 8 * page
+                start[span] = (begin << 1) + low * width
+                if len(validity):
+                    for i in range(low, high):
+                        validity[at + i - low] = not some or (words[bits + (i >> 6)] >> u(i & 63)) & u(1) != ZERO
+            at += high - low
+            span += 1
             page += 1
     return 0

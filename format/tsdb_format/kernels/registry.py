@@ -52,9 +52,11 @@ SMALL_CALLS_MAX = 16
 class Kernel:
     """A declared kernel: callable, and resolved to machine code by the first call."""
 
-    __slots__ = ("_calls", "_jitted", "_run", "inline", "module", "name", "py_func", "signature", "small")
+    __slots__ = ("_calls", "_jitted", "_run", "inline", "module", "name", "py_func", "reassociates", "signature", "small")
 
-    def __init__(self, py_func: Callable[..., Any], signature: str, small: bool = False, inline: bool = False) -> None:
+    def __init__(
+        self, py_func: Callable[..., Any], signature: str, small: bool = False, inline: bool = False, reassociates: bool = False
+    ) -> None:
         self.py_func = py_func
         self.signature = signature
         self.module = py_func.__module__
@@ -63,6 +65,7 @@ class Kernel:
         self._jitted: dict[bool, Callable[..., Any]] = {}
         self.small = small
         self.inline = inline
+        self.reassociates = reassociates
         self._calls = 0
 
     def __call__(self, *args: Any) -> Any:
@@ -126,9 +129,10 @@ class Kernel:
         if cache not in self._jitted:
             if cache:
                 _drop_stale_cache(self.module.rpartition(".")[0])
-            self._jitted[cache] = numba.njit(numba_signature(self.signature), cache=cache, nogil=True, forceinline=self.inline)(
-                self.linked(cache)
-            )
+            self._jitted[cache] = numba.njit(
+                numba_signature(self.signature), cache=cache, nogil=True, forceinline=self.inline,
+                fastmath={"reassoc", "contract", "nsz"} if self.reassociates else False,
+            )(self.linked(cache))  # fmt: skip
         return self._jitted[cache]
 
     def linked(self, cache: bool = False) -> Callable[..., Any]:
@@ -148,15 +152,18 @@ class Kernel:
         return linked
 
 
-def kernel(signature: str, *, small: bool = False, inline: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(
+    signature: str, *, small: bool = False, inline: bool = False, reassociates: bool = False
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare the decorated function as a kernel of ``signature``; see the module's head for the notation.
 
     ``small``: where nothing is compiled ahead of time, the plain function serves the first calls with small inputs. ``inline``:
-    kernels that call it take its code into their own, which spares the passing of its arrays, seven words each.
+    kernels that call it take its code into their own, which spares the passing of its arrays, seven words each. ``reassociates``:
+    floats may be added in any order, so that sums become vector code; kernels that call it know bounds of the difference.
     """
 
     def declare(py_func: Callable[..., Any]) -> Kernel:
-        made = Kernel(py_func, signature, small, inline)
+        made = Kernel(py_func, signature, small, inline, reassociates)
         KERNELS[f"{made.module}.{made.name}"] = made
         return made
 
