@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,7 +78,7 @@ def test_many_short_ranges_of_a_block(kind: ColumnType) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_every_shape_in_full_pages(kind: ColumnType, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "fold_words", run(kernels.fold_words, mode))
+    monkeypatch.setattr(kernels, "fold_columns", run(kernels.fold_columns, mode))
     monkeypatch.setattr(fold, "_SEGMENT_ROWS_MIN", 0)
     done = 0
     for number, shape in enumerate(shapes(kind)):
@@ -114,9 +117,41 @@ def test_what_is_read_instead() -> None:
     assert fold.fold_pages(with_nulls, *whole, np.array([2000]), ALL) is None
     for kind, shape in ((FLOAT, "walk"), (STRING, "few")):
         assert fold.fold_pages(page_set(make_vector(kind, shape, 2000, 0.0, 1), 1024), *whole, np.array([2000]), ALL) is None
-    pages = page_set(make_vector(DOUBLE, "walk", 2000, 0.0, 1), 1024)
-    assert fold.fold_pages(pages, *whole, np.arange(1, 2001), ALL) is None  # a row a segment
-    assert fold.fold_pages(pages, *whole, np.arange(1, 2001), 0) is not None  # nothing is wanted but that there is no NULL
+    many = np.array([0]), np.array([5000])
+    pages = page_set(make_vector(DOUBLE, "walk", 5000, 0.0, 1), 1024)
+    assert fold.fold_pages(pages, *many, np.arange(1, 5001), ALL) is None  # a row a segment
+    assert fold.fold_pages(pages, *many, np.arange(1, 5001), 0) is not None  # nothing is wanted but that there is no NULL
+
+
+def test_columns_at_once_are_as_one_by_one() -> None:
+    """Whatever is wanted of each, with rare encodings among them."""
+    rng = np.random.default_rng(5)
+    pages = [page_set(make_vector(kind, shape, 3000, 0.0, seed), 1024) for kind in KINDS for seed, shape in enumerate(shapes(kind))]
+    stack = fold.stack_pages([replace(each, buffer=np.concatenate([each.buffer for each in pages])) for each in _moved(pages)])
+    starts, stops = ranges(rng, 3000)
+    for segment_stop in (cut(rng, int((stops - starts).sum())), np.arange(1, int((stops - starts).sum()) + 1)):
+        for _ in range(4):
+            wants = rng.integers(0, ALL + 1, len(pages))
+            found = fold.fold_stack(stack, starts, stops, segment_stop, wants)
+            for each, one, wanted in zip(pages, found, wants.tolist(), strict=True):
+                alone = fold.fold_pages(each, starts, stops, segment_stop, wanted)
+                assert (one is None) == (alone is None)
+                if one is not None and alone is not None:
+                    for bit, mine, other in zip((1, 1, 2, 4), _parts(one), _parts(alone), strict=True):
+                        assert not wanted & bit or np.array_equal(mine, other, equal_nan=True)
+
+
+def _parts(found: fold.StoredFold) -> tuple[NDArray[Any], ...]:
+    return found.sum[0], found.sum[-1], found.least, found.greatest
+
+
+def _moved(pages: list[PageSet]) -> list[PageSet]:
+    """The pages as they lie in one file, one column after the other."""
+    at, moved = 0, []
+    for each in pages:
+        moved.append(replace(each, page_offset=each.page_offset + at, dict_offset=each.dict_offset + at))
+        at += len(each.buffer)
+    return moved
 
 
 def test_damage_is_an_error() -> None:

@@ -233,11 +233,11 @@ class Selection:
 
     def _first_at_or_above(self, source: FileSource, starts: IntArray, stops: IntArray, key: int, side_right: bool) -> IntArray:
         """Per run (maybe empty) the first row with time ≥ key (> key), or its stop."""
-        some: slice | BoolArray = starts < stops
-        count = np.count_nonzero(some)
+        filled = starts < stops
+        count = np.count_nonzero(filled)
         if count == 0:
             return starts
-        some = slice(None) if count == len(starts) else some
+        some = slice(None) if count == len(starts) else filled
         first, last = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
         found = starts.copy()
         column = self.table.table.schema.time

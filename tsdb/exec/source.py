@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,13 +82,17 @@ class FileSource:
         self.stats.add_blob_bytes(size)
         return found
 
-    def fold(self, column: Column, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
-        """Sums and bounds of a FIELD or ``_sn`` column by segment of the row ranges; None where its values must be read."""
-        name = self.stored_name(column)
-        found = None if name is None else self.file.fold(name, starts, stops, segment_stop, wants)
-        if found is not None and wants and name is not None:
-            self.touch(name, starts, stops)
-        return found
+    def fold(
+        self, wants: Mapping[str, int], starts: IntArray, stops: IntArray, segment_stop: IntArray
+    ) -> dict[str, StoredFold | None]:
+        """Sums and bounds of FIELD or ``_sn`` columns by segment of the row ranges, those that need not be read for that."""
+        stored = {name: self.stored_name(table_column(self.table, name)) for name in wants}
+        asked = {held: wants[name] for name, held in stored.items() if held is not None}
+        found = self.file.fold(asked, starts, stops, segment_stop)
+        for held, fold in found.items():
+            if fold is not None and asked[held]:
+                self.touch(held, starts, stops)
+        return {name: found.get(held) for name, held in stored.items() if held is not None}
 
     def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
         """Note the pages of a stored column that ranges lie in; few ranges are counted later, and many of them at once."""

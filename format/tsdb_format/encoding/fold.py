@@ -1,24 +1,29 @@
-"""Sums and bounds of a stored column's row ranges by segment: the numbers themselves are mostly not made."""
+"""Sums and bounds of stored columns' row ranges by segment: the numbers themselves are mostly not made.
+
+All columns of a file that are asked for are folded by one kernel call: a question about few rows has little else to do.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format.encoding.compression import open_ranges
-from tsdb_format.encoding.page_set import BLOCK_ROWS, PageSet, kernel_kind
+from tsdb_format.encoding.page_set import BLOCK_ROWS, PageSet, Source, WordArray, kernel_kind
 from tsdb_format.kernels import fold
 from tsdb_format.kernels.page import DOUBLE
 from tsdb_format.kernels.read import RARE
 from tsdb_format.types import Kind
-from tsdb_format.vector import IntArray
+from tsdb_format.vector import ByteArray, IntArray
 
 _KINDS = frozenset({Kind.DOUBLE, Kind.INT64, Kind.INT32})
-#: Rows of segments on average from which this is faster than reading them.
+#: Rows of segments on average from which this is faster than reading them; fewer rows than so many it always is.
 _SEGMENT_ROWS_MIN = 64
-_LIMITS = np.iinfo(np.int64)
+_ROWS_FEW = 4_096
+_NOTHING = np.empty(0, np.float64)
 
 
 class StoredFold(NamedTuple):
@@ -32,36 +37,80 @@ class StoredFold(NamedTuple):
     greatest: NDArray[np.float64] | IntArray
 
 
-def fold_pages(pages: PageSet, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
-    """Fold the rows of the ranges, end to end, by segments: none is empty, the last ends with the rows.
+class PageStack(NamedTuple):
+    """The pages of columns of one file as kernels take them all at once: arrays have a row per column, ``kinds`` an element."""
 
-    ``wants`` are bits of ``kernels.fold``; 0 asks only whether there is no NULL. None where these rows must be read: of other
-    types, with NULLs, of rare encodings.
-    """
-    count = len(segment_stop)
-    if pages.type.kind not in _KINDS or (wants and int(segment_stop[-1]) < _SEGMENT_ROWS_MIN * count):
+    pages: tuple[PageSet, ...]
+    words: WordArray
+    page_offset: IntArray
+    page_bytes: IntArray
+    page_checksum: WordArray
+    page_encoding: ByteArray
+    verified: ByteArray
+    kinds: IntArray
+
+
+def is_foldable(pages: PageSet) -> bool:
+    """Whether a column's rows may be folded: numbers of eight bytes, or integers, without a NULL."""
+    if pages.type.kind not in _KINDS:
+        return False
+    _ = pages.source or pages.prepare()
+    return not pages.has_nulls
+
+
+def stack_pages(pages: Sequence[PageSet]) -> PageStack:
+    """One or more foldable columns of one file, without compressed pages."""
+    return _stack(pages, [each.source or each.prepare() for each in pages])
+
+
+def _stack(pages: Sequence[PageSet], sources: Sequence[Source]) -> PageStack:
+    def rows(name: str) -> NDArray[Any]:
+        return np.stack([getattr(source, name) for source in sources])
+
+    return PageStack(
+        tuple(pages), sources[0].words, rows("page_offset"), rows("page_bytes"), rows("page_checksum"), rows("page_encoding"),
+        rows("verified"), np.array([kernel_kind(each.type.kind) for each in pages], np.int64),
+    )  # fmt: skip
+
+
+def fold_pages(pages: PageSet, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: int) -> StoredFold | None:
+    """As ``fold_stack`` for one column, which may have compressed pages and may not be foldable."""
+    if not is_foldable(pages):
         return None
     source, starts, stops = open_ranges(pages, starts, stops)
-    if pages.has_nulls:
-        return None
-    kind = kernel_kind(pages.type.kind)
-    numbers = np.zeros((4, count if kind == DOUBLE else 0), np.float64)
-    whole = np.zeros((4, 0 if kind == DOUBLE else count), np.int64)
-    numbers[1], numbers[2] = np.inf, -np.inf
-    whole[2], whole[3] = _LIMITS.max, _LIMITS.min
-    block = np.empty(BLOCK_ROWS, np.uint64)
-    code = 0 if not wants else fold.fold_words(
-        source.words, source.page_offset, source.page_bytes, source.page_checksum, source.page_encoding, source.verified,
-        source.row_count, source.rows_per_page, kind, starts, stops, segment_stop, wants, block, block.view(np.float64),
-        block.view(np.float32), numbers, whole,
+    return fold_stack(_stack([pages], [source]), starts, stops, segment_stop, np.array([wants]))[0]
+
+
+def fold_stack(
+    stack: PageStack, starts: IntArray, stops: IntArray, segment_stop: IntArray, wants: IntArray
+) -> list[StoredFold | None]:
+    """Fold the rows of the ranges, end to end, by segments: none is empty, the last ends with the rows.
+
+    ``wants`` i64 are bits of ``kernels.fold`` for each column; 0 asks only whether it is foldable. None where its rows must be
+    read: of rare encodings, or in many short segments. Raises Corruption.
+    """
+    columns, count = len(stack.kinds), len(segment_stop)
+    if int(segment_stop[-1]) < _SEGMENT_ROWS_MIN * count and int(segment_stop[-1]) > _ROWS_FEW:
+        return [None if wanted else StoredFold((_NOTHING,), _NOTHING, _NOTHING) for wanted in wants.tolist()]
+    numbers, whole = np.empty((4 * columns, count), np.float64), np.empty((4 * columns, count), np.int64)
+    block, codes = np.empty(BLOCK_ROWS, np.uint64), np.empty(columns, np.int64)
+    fold.fold_columns(
+        stack.words, stack.page_offset, stack.page_bytes, stack.page_checksum, stack.page_encoding, stack.verified,
+        stack.pages[0].row_count, stack.pages[0].rows_per_page, stack.kinds, wants, starts, stops, segment_stop, block,
+        block.view(np.float64), block.view(np.float32), numbers, whole, codes,
     )  # fmt: skip
-    if code < 0:
-        if -(-code & 7) == RARE:
-            return None
-        raise pages.failure(code)
-    if kind != DOUBLE:
-        return StoredFold((whole[0], whole[1]), whole[2], whole[3])
-    least = numbers[1]
-    if wants & (fold.LEAST | fold.GREATEST) and numbers[3].any():
-        least = np.where(numbers[3] == np.diff(segment_stop, prepend=0), np.nan, least)
-    return StoredFold((numbers[0],), least, numbers[2])
+    found: list[StoredFold | None] = []
+    for at, (pages, kind, code) in enumerate(zip(stack.pages, stack.kinds.tolist(), codes.tolist(), strict=True)):
+        if code < 0:
+            if -(-code & 7) != RARE:
+                raise pages.failure(code)
+            found.append(None)
+        elif kind != DOUBLE:
+            high, low, least, greatest = whole[4 * at : 4 * at + 4]
+            found.append(StoredFold((high, low), least, greatest))
+        else:
+            total, smallest, largest, odd = numbers[4 * at : 4 * at + 4]
+            if code:
+                smallest = np.where(odd == np.diff(segment_stop, prepend=0), np.nan, smallest)
+            found.append(StoredFold((total,), smallest, largest))
+    return found

@@ -22,6 +22,9 @@ SUM, LEAST, GREATEST = 1, 2, 4
 LIMB = 0xFFFFFFFF
 #: Below this a thousand integers can be added, and each is a double.
 SMALL = 1 << 52
+#: Rows of segments on average from which residuals are folded as they are: a segment costs as much as making that many numbers.
+SHORT = 64
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 @kernel("(u64[in], i64, i64, u64, u64, i64, i64, i64, f64[out,2], i64[out,2], i64) -> void")
@@ -202,6 +205,7 @@ def fold_words(
     checked = -1
     kept = ~ZERO  # the block that scratch holds, as what, and from which row to which
     form_kept, kept_low, kept_high = np.int64(0), np.int64(0), np.int64(0)
+    short = segment_stop[len(segment_stop) - 1] < len(segment_stop) * SHORT
     for k in range(len(starts)):
         row = starts[k]
         if row < 0 or stops[k] > row_count:
@@ -225,7 +229,7 @@ def fold_words(
                     return RARE - 8 * page
                 checked = page
             entry = u(begin + (low >> 10 << 2))
-            if kept != entry or (form_kept and (low - first < kept_low or high - first > kept_high)):
+            if not short and (kept != entry or (form_kept and (low - first < kept_low or high - first > kept_high))):
                 scratch[HELD] = ~ZERO
                 kept_low, kept_high = low - first, high - first
                 if kept == entry:  # a block that is asked for again is unpacked whole
@@ -254,3 +258,39 @@ def fold_words(
             row += high - low
             at += high - low
     return 0
+
+
+@kernel(
+    "(u64[in], i64[in,2], i64[in,2], u64[in,2], u8[in,2], u8[out,2], i64, i64, i64[in], i64[in], i64[in], i64[in], i64[in], "
+    "u64[out], f64[out], f32[out], f64[out,2], i64[out,2], i64[out]) -> void"
+)
+def fold_columns(
+    words, page_offset, page_bytes, page_checksum, page_encoding, verified, row_count, rows_per_page, kinds, wants, starts, stops,
+    segment_stop, block, doubles, floats, numbers, whole, codes,
+):  # fmt: skip
+    """Fold the same rows of several columns of one file, each a row of the page arrays, as ``fold_words`` does.
+
+    Column k's results are rows 4 k to 4 k + 3 of ``numbers`` f64[4 columns, segments] for doubles, of ``whole`` i64[4 columns,
+    segments] for integers; ``codes`` i64[columns] are 1 where there is a NaN, else what ``fold_words`` returns. Wanting nothing
+    does nothing.
+    """
+    for column in range(len(kinds)):
+        codes[column] = 0
+        if wants[column] == 0:
+            continue
+        sums, totals = numbers[4 * column : 4 * column + 4], whole[4 * column : 4 * column + 4]
+        for segment in range(len(segment_stop)):
+            if kinds[column] == DOUBLE:
+                sums[0, segment], sums[1, segment], sums[2, segment], sums[3, segment] = 0.0, np.inf, -np.inf, 0.0
+            else:
+                totals[0, segment], totals[1, segment] = 0, 0
+                totals[2, segment], totals[3, segment] = INT64_MAX, INT64_MIN
+        codes[column] = fold_words(
+            words, page_offset[column], page_bytes[column], page_checksum[column], page_encoding[column], verified[column],
+            row_count, rows_per_page, kinds[column], starts, stops, segment_stop, wants[column], block, doubles, floats, sums,
+            totals,
+        )  # fmt: skip
+        if codes[column] == 0 and kinds[column] == DOUBLE:
+            for segment in range(len(segment_stop)):
+                if sums[3, segment] > 0.0:
+                    codes[column] = 1

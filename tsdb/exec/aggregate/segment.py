@@ -12,7 +12,6 @@ from tsdb.exec.device_group import Groups
 from tsdb.exec.evaluate import evaluate
 from tsdb.exec.kernels import bucket as kernels
 from tsdb.exec.rows import FileRows, RowSet
-from tsdb.exec.source import table_column
 from tsdb.plan.predicate import compared_columns
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
@@ -53,7 +52,7 @@ class RowBatch:
         self.time_name = time
         self._wants = wants
         self._columns: dict[str, Vector] = {}
-        self._folded: dict[str, StoredFold | None] = {}
+        self._folded: dict[str, StoredFold | None] | None = None
         self._masks: dict[Predicate, BoolArray] = {}
 
     def read(self, name: str) -> Vector:
@@ -74,12 +73,12 @@ class RowBatch:
 
     def folded(self, name: str, segments: Segments) -> StoredFold | None:
         """A column's sums and bounds by segment; None where it is to be read."""
-        if name not in self._folded:
-            rows, wants, found = self.rows, self._wants.get(name), None
-            if wants is not None and isinstance(rows, FileRows):
-                found = rows.source.fold(table_column(rows.source.table, name), rows.starts, rows.stops, segments.stop, wants)
-            self._folded[name] = found
-        return self._folded[name]
+        rows = self.rows
+        if not self._wants or not isinstance(rows, FileRows):
+            return None
+        if self._folded is None:
+            self._folded = rows.source.fold(self._wants, rows.starts, rows.stops, segments.stop)
+        return self._folded.get(name)
 
     def time(self) -> IntArray:
         """Every row's time."""
