@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from tsdb.exec.device_domain import DeviceDomain
 from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.kernels import ranges
 from tsdb.exec.kernels import runs as run_kernels
@@ -51,7 +52,7 @@ class Selection:
     """The rows of a table snapshot that satisfy a predicate."""
 
     def __init__(
-        self, table: TableSnapshot, predicate: Predicate | None, stats: ScanStats, domains: Sequence[KeyDomain] = ()
+        self, table: TableSnapshot, predicate: Predicate | None, stats: ScanStats, domains: Sequence[KeyDomain | DeviceDomain] = ()
     ) -> None:
         """``domains`` only leave out units: rows without any of their keys may still be among those given."""
         self.table = table
@@ -66,7 +67,8 @@ class Selection:
         self._tag_domains: list[KeyDomain] = []
         self._value_domains: list[KeyDomain] = []
         for domain in domains:
-            self._place_domain(domain)
+            if not isinstance(domain, DeviceDomain):
+                self._place_domain(domain)
         #: Device runs that were looked into (None: those of the pages read), and whether every wanted row was.
         self.runs_read: int | None = None
         self.completed = False
@@ -126,8 +128,8 @@ class Selection:
     def device_mask(self) -> BoolArray:
         """The wanted table-wide devices; an empty array means all of them."""
         mask, devices = self._decided_devices(), self.table.devices
-        for domain in self._tag_domains:
-            found = domain.contains(devices.values(domain.column))
+        found_by_key = (domain.contains(devices.values(domain.column)) for domain in self._tag_domains)
+        for found in (*(domain.wanted(devices) for domain in self._device_domains), *found_by_key):
             if not found.all():
                 mask = mask & found if len(mask) else found
         return mask
@@ -140,6 +142,8 @@ class Selection:
         decisions = _DECISIONS.setdefault(devices, OrderedDict())
         key = tuple(self._tag_conjuncts)
         mask = decisions.get(key)
+        if mask is None and any(True for part in key for _ in members_in(part)):  # which nobody asks for again
+            decisions = OrderedDict()
         if mask is None:
             mask = np.ones(devices.count, np.bool_)
             for part in self._tag_conjuncts:
