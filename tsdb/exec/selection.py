@@ -66,6 +66,7 @@ class Selection:
         self._apply_ttl()
         self._tag_domains: list[KeyDomain] = []
         self._value_domains: list[KeyDomain] = []
+        self._device_domains = [domain for domain in domains if isinstance(domain, DeviceDomain)]
         for domain in domains:
             if not isinstance(domain, DeviceDomain):
                 self._place_domain(domain)
@@ -142,8 +143,6 @@ class Selection:
         decisions = _DECISIONS.setdefault(devices, OrderedDict())
         key = tuple(self._tag_conjuncts)
         mask = decisions.get(key)
-        if mask is None and any(True for part in key for _ in members_in(part)):  # which nobody asks for again
-            decisions = OrderedDict()
         if mask is None:
             mask = np.ones(devices.count, np.bool_)
             for part in self._tag_conjuncts:
