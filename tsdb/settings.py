@@ -97,7 +97,7 @@ def _choice(*allowed: str) -> Callable[[object], str]:
 def _seek(value: object) -> str:
     text = str(value).strip()
     if not text:
-        raise ValueError("it takes 'latest', 'earliest' or a timestamp")
+        raise ValueError("it takes 'latest', 'earliest', a timestamp or the number of a commit")
     return text.lower() if text.lower() in ("latest", "earliest") else text
 
 
@@ -136,6 +136,12 @@ class Settings:
     enable_streaming_join_key_domain_shard_pruning: bool = _setting(
         False, _boolean, "that key domain also leaves out shards that cannot hold a key"
     )
+    enable_streaming_join_key_domain_bloom_filter: bool = _setting(
+        False, _boolean, "more keys than that domain may have leave out what a digest and ranges of them exclude"
+    )
+    enable_streaming_join_key_domain_through_filters: bool = _setting(
+        True, _boolean, "the key domain also serves where the left side has conditions of its own"
+    )
     streaming_join_key_domain_pushdown_max_rows: int = _setting(10_000, _count(0), "keys above which the key domain is not used")
     streaming_join_key_domain_pushdown_max_bytes: int = _setting(
         16 * 2**20, parse_bytes, "bytes of keys above which the key domain is not used; 0 is no limit"
@@ -143,7 +149,10 @@ class Settings:
     streaming_join_key_domain_pushdown_disjunctive_filter_max_rows: int = _setting(
         256, _count(0), "keys up to which the domain becomes point look-ups; 0 is never"
     )
-    seek_to: str = _setting("latest", _seek, "where a stream starts: 'latest', 'earliest' or a timestamp")
+    seek_to: str = _setting(
+        "latest", _seek, "where a live query starts: 'latest', 'earliest', a timestamp (UTC) or the number of a commit"
+    )
+    stream_batch_rows: int = _setting(65_536, _count(1), "rows that a live query hands over at a time, at most")
     enable_result_set_materialization: bool = _setting(True, _boolean, "a multi-query's named sets are computed once and reused")
     result_set_materialization_max_size: int = _setting(
         100_000, _count(0), "distinct members above which a result set becomes an indexed table"

@@ -19,6 +19,11 @@ def bounded_name(name: str) -> str:
     return f"table({name.lower()})"
 
 
+def is_bounded(name: str) -> bool:
+    """Whether a table's name is that of a bounded twin."""
+    return name.startswith("table(") and name.endswith(")")
+
+
 def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     """The table's name, or that of its bounded twin where ``tables`` have one."""
     tokens = draft.tokens

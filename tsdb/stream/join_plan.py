@@ -1,0 +1,141 @@
+"""The live LATEST JOIN of a bound plan: which node it is, and the execution that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tsdb.plan.node import HashJoin, LastArrived, Plan, TableScan, children
+from tsdb.plan.schema import output_schema
+from tsdb.sql.series.bounded import is_bounded
+from tsdb.stream.driver import ScanDriver
+from tsdb.stream.key_domain_pushdown import Eligible, eligible
+from tsdb.stream.latest_join import LatestJoin, RightSide
+from tsdb.stream.row_steps import RowSteps, last_arrived_below, steps_of
+from tsdb.stream.source import LiveSource
+from tsdb_format.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tsdb.exec.batch import Batch
+    from tsdb.exec.stats import QueryStats
+    from tsdb.settings import Settings
+    from tsdb.storage.snapshot import Snapshot
+    from tsdb.stream.feed import Feed
+    from tsdb.stream.seek import Seek
+
+
+def live_latest_join(plan: Plan) -> HashJoin | None:
+    """The topmost LATEST JOIN of a plan whose left side is live; None where there is none."""
+    if isinstance(plan, HashJoin) and is_latest(plan) and any(map(_is_live, _scans(plan.left))):
+        return plan
+    found = (live_latest_join(child) for child in children(plan))
+    return next((join for join in found if join is not None), None)
+
+
+def is_latest(join: HashJoin) -> bool:
+    """Whether a join is a LATEST JOIN."""
+    return last_arrived_below(join.right) is not None
+
+
+def latest_joins(plan: Plan) -> Iterator[HashJoin]:
+    """The LATEST JOINs of a plan, the topmost first."""
+    if isinstance(plan, HashJoin) and is_latest(plan):
+        yield plan
+    for child in children(plan):
+        yield from latest_joins(child)
+
+
+def eligibility(join: HashJoin, snapshot: Snapshot, settings: Settings, *, has_moment: bool) -> Eligible | str:
+    """Whether the left history of a LATEST JOIN may be read through the keys of its right side, or why not."""
+    found = last_arrived_below(join.right)
+    assert found is not None, "it is a LATEST JOIN"
+    return eligible(join, found[0].child, snapshot, settings, has_moment=has_moment)
+
+
+def latest_join(join: HashJoin, snapshot: Snapshot, stats: QueryStats, settings: Settings, *, has_moment: bool) -> LatestJoin:
+    """One execution of a live LATEST JOIN. Raises InvalidInput where a side cannot be followed."""
+    found = last_arrived_below(join.right)
+    assert found is not None, "it is a LATEST JOIN"
+    left_steps = steps_of(join.left)
+    left: LiveSource | LatestJoin
+    match left_steps.bottom:
+        case TableScan() as scan:
+            wanted = left_steps.needed(_left_columns(join))
+            left = LiveSource(replace(scan, columns=wanted), snapshot.tables[scan.table].table, stats, settings.threads)
+        case HashJoin() as below if is_latest(below):
+            left = latest_join(below, snapshot, stats, settings, has_moment=has_moment)
+        case _:
+            raise InvalidInput("the left side of a live LATEST JOIN is a table or another LATEST JOIN, with columns and conditions")
+    right = _right_side(join, *found, snapshot, stats, settings)
+    shape = eligibility(join, snapshot, settings, has_moment=has_moment)
+    return LatestJoin(join, dict(output_schema(join, snapshot)), (left, left_steps), right, shape, settings)
+
+
+def _left_columns(join: HashJoin) -> list[str]:
+    return [column for _, side, column in join.outputs if side == "left"] + [left for left, _ in join.keys]
+
+
+def _right_side(
+    join: HashJoin, side: LastArrived, conditions: tuple[Any, ...], snapshot: Snapshot, stats: QueryStats, settings: Settings
+) -> RightSide:
+    steps = steps_of(side.child).without(side.arrival)
+    scan = steps.bottom
+    if not isinstance(scan, TableScan):
+        raise InvalidInput("the right side of a live LATEST JOIN is a table, or a SELECT of columns of one, with conditions")
+    table = snapshot.tables[scan.table].table
+    top = [name for name, _ in output_schema(side, snapshot)]
+    scan = replace(scan, columns=steps.needed(top))
+    history = LiveSource(scan, table, stats, settings.threads)
+    if is_bounded(scan.table):
+        return RightSide(history, steps, None, steps, conditions)
+    later: RowSteps = steps
+    if scan.predicate is not None and table.options.mode != "append":  # a row that it refuses is one that is not what it was
+        later = steps.with_condition_first(scan.predicate)
+        scan = replace(scan, columns=later.needed(top), predicate=None)
+    return RightSide(history, steps, history.narrowed(scan), later, conditions)
+
+
+class JoinDriver(ScanDriver):
+    """Runs a live LATEST JOIN: as its left side's scan, once the right side is loaded."""
+
+    def __init__(
+        self, join: LatestJoin, feed: Feed, snapshot: Snapshot, seek: Seek, resume: dict[str, Any] | None, rows_max: int
+    ) -> None:
+        """See ``ScanDriver``."""
+        super().__init__(join, feed, snapshot, seek, resume, rows_max)
+        self._join = join
+        if resume is not None and resume.get("right") != join.right_tables:
+            raise InvalidInput("the resume token is not of these tables: one was dropped, or the query was another")
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """See ``Driver``."""
+        return {**super().position, "right": self._join.right_tables}
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """See ``Driver``."""
+        made = super().counters
+        for join in self._join.joins:
+            for name, count in join.pushdown.counters(join.history_stats).items():
+                made[name] = made.get(name, 0) + count
+        return made
+
+    def batches(self) -> Iterator[Batch]:
+        """See ``Driver``."""
+        at, start = self._at, self._start
+        assert start is not None, "a driver runs once"
+        self._join.prepare(start, at.after if at.bound is None else at.bound)
+        yield from super().batches()
+
+
+def _scans(plan: Plan) -> Iterator[TableScan]:
+    if isinstance(plan, TableScan):
+        yield plan
+    for child in children(plan):
+        yield from _scans(child)
+
+
+def _is_live(scan: TableScan) -> bool:
+    return not is_bounded(scan.table)

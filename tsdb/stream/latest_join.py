@@ -1,0 +1,209 @@
+"""A LATEST JOIN as a source: left rows, first those that are there, then those that come, each with its last arrived right row.
+
+Both sides have one bound, the newest commit when the query starts: the right side up to it is loaded into the join table, the left
+history meets that table, and from then on both sides go on in the same windows of commits, in which a right row serves the left
+rows of its own commit and of later ones. A left row gives at most one row, in its place, so whoever drives a scan drives a join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tsdb.exec.batch import Batch
+from tsdb.exec.evaluate import evaluate, normalize
+from tsdb.exec.hash_join import take_or_null
+from tsdb.exec.selection import BATCH_ROWS
+from tsdb.plan.node import HashJoin, TableScan
+from tsdb.plan.predicate import Predicate
+from tsdb.stream.arrivals import Arrivals, joined
+from tsdb.stream.gate import BoundaryGate
+from tsdb.stream.join_table import JoinTable, Timeline
+from tsdb.stream.key_domain_pushdown import Eligible, Pushdown, pushdown
+from tsdb.stream.row_steps import RowSteps
+from tsdb_format.vector import IntArray, Vector, null_vector
+
+if TYPE_CHECKING:
+    from tsdb.catalog.table import Table
+    from tsdb.exec.device_domain import DeviceDomain
+    from tsdb.exec.key_domain import KeyDomain
+    from tsdb.exec.stats import ScanStats
+    from tsdb.settings import Settings
+    from tsdb.storage.snapshot import Snapshot, TableSnapshot
+    from tsdb.stream.source import LiveSource
+    from tsdb_format.types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class RightSide:
+    """The right side: ``history`` gives what a snapshot shows, ``source`` what comes, of which ``later`` says what counts.
+
+    ``source`` is None for a side that stays as it is. ``conditions`` are on rows once they are joined.
+    """
+
+    history: LiveSource
+    steps: RowSteps
+    source: LiveSource | None
+    later: RowSteps
+    conditions: tuple[Predicate, ...]
+
+
+class LatestJoin:
+    """One execution of a LATEST JOIN, in one thread. It has the methods of a live source of its left side."""
+
+    def __init__(
+        self,
+        node: HashJoin,
+        types: Mapping[str, ColumnType],
+        left: tuple[LiveSource | LatestJoin, RowSteps],
+        right: RightSide,
+        shape: Eligible | str,
+        settings: Settings,
+    ) -> None:
+        """``types`` are those of the node's outputs."""
+        self._node = node
+        self._types = types
+        self._left, self._steps = left
+        self._right = right
+        self._shape = shape
+        self._settings = settings
+        self._table = JoinTable([key for _, key in node.keys], right.history.table.options.mode)
+        self.gate = BoundaryGate()
+        self.pushdown = Pushdown("no history was read")
+        self._conditions = [normalize(condition) for condition in right.conditions]
+
+    # ------------------------------------------------------------------------------------------------ as a source
+
+    @property
+    def scan(self) -> TableScan:
+        """The left side's scan."""
+        return self._left.scan
+
+    @property
+    def table(self) -> Table:
+        """The left side's table."""
+        return self._left.table
+
+    @property
+    def history_stats(self) -> ScanStats:
+        """Counters of the left history."""
+        return self._left.history_stats
+
+    @property
+    def change_stats(self) -> ScanStats:
+        """Counters of the left rows that came."""
+        return self._left.change_stats
+
+    @property
+    def joins(self) -> list[LatestJoin]:
+        """This join, and those that its left side is made of."""
+        return [self, *(self._left.joins if isinstance(self._left, LatestJoin) else [])]
+
+    @property
+    def right_tables(self) -> list[int]:
+        """The numbers of the tables on the right of all joins."""
+        return [join._right.history.table.id for join in self.joins]
+
+    def narrowed(self, scan: TableScan) -> LatestJoin:
+        """The same join, its left side by another scan."""
+        made = copy(self)
+        made._left = self._left.narrowed(scan)
+        return made
+
+    def snapshot_of(self, snapshot: Snapshot) -> TableSnapshot:
+        """The left side's table."""
+        return self._left.snapshot_of(snapshot)
+
+    def prepare(self, snapshot: Snapshot, bound: int) -> None:
+        """Load the right side up to ``bound``."""
+        if isinstance(self._left, LatestJoin):
+            self._left.prepare(snapshot, bound)
+        side, devices = self._right.history, self._right.history.snapshot_of(snapshot).devices
+        for rows in side.history(snapshot, bound):
+            self._table.load(self._right.steps.rows(rows), devices)
+        self._table.loaded(devices)
+        self.gate.right_loaded(bound)
+
+    def history(
+        self,
+        snapshot: Snapshot,
+        bound: int,
+        domains: Sequence[KeyDomain | DeviceDomain] = (),
+        rows_max: int = BATCH_ROWS,
+        first_rank: int = 0,
+    ) -> Iterator[Arrivals]:
+        """Left history with its right rows; ``domains`` are those of a join above."""
+        self.gate.left_begins(bound)
+        self.pushdown = pushdown(self._shape, self._table, snapshot, self._settings)
+        if self.pushdown.is_on and not self.pushdown.keys:
+            return
+        own: tuple[KeyDomain | DeviceDomain, ...] = (*self.pushdown.domains, *self.pushdown.devices)
+        self.pushdown.filtered_reads = int(bool(own))
+        for rows in self._left.history(snapshot, bound, (*domains, *own), rows_max, first_rank):
+            left = self._steps.rows(rows)
+            yield from self._output(left, self._table.rows_of(self._keys_of(left)))
+
+    def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
+        """Left rows of a window with the right rows that were the last when they came."""
+        self.gate.opened(after, upto)
+        timeline = self._advance(snapshot, after, upto)
+        for rows in self._left.changes(snapshot, after, upto, rows_max):
+            left = self._steps.rows(rows)
+            number = self._table.numbers_of(self._keys_of(left))
+            yield from self._output(left, timeline.rows_at(number, left.sequence))
+        self._table.settle(timeline)
+
+    # ------------------------------------------------------------------------------------------------ right rows
+
+    def _advance(self, snapshot: Snapshot, after: int, upto: int) -> Timeline:
+        """Take in what comes on the right."""
+        source = self._right.source
+        if source is None:
+            return self._table.unchanged()
+        deletes = source.deletes(snapshot, after, upto)
+        devices = source.snapshot_of(snapshot).devices
+        if not deletes.complete:
+            self._forget(snapshot, upto)
+        parts = [rows for rows in source.changes(snapshot, after, upto) if rows.count]
+        rows, present = self._right.later.marked(joined(parts)) if parts else (None, None)
+        if rows is not None and present is not None and source.table.options.mode == "append":
+            rows, present = rows.select(present), None
+        return self._table.advance(rows, present, deletes.tombstones, devices)
+
+    def _forget(self, snapshot: Snapshot, upto: int) -> None:
+        """Let go of held rows that a window's deletes took, where it is not known any more which these were."""
+        visible = [rows for rows in self._right.history.history(snapshot, upto) if rows.count]
+        self._table.keep(joined(visible) if visible else None)
+
+    # ------------------------------------------------------------------------------------------------ left rows
+
+    def _keys_of(self, left: Arrivals) -> list[Vector]:
+        return [left.batch.vectors[name] for name, _ in self._node.keys]
+
+    def _output(self, left: Arrivals, right: IntArray) -> Iterator[Arrivals]:
+        """The joined rows of some left rows, whose right rows are at these places of the table; −1: none."""
+        if self._node.kind == "inner":
+            kept = np.flatnonzero(right >= 0)
+            for condition in self._conditions:
+                if not len(kept):
+                    break
+                vectors, rows = self._table.batch.vectors, right[kept]
+                true = evaluate(condition, lambda name, vectors=vectors, rows=rows: vectors[name].take(rows), len(rows))  # type: ignore[misc]
+                kept = kept[true]
+            if len(kept) < left.count:
+                left, right = left.take(kept), right[kept]
+        if not left.count:
+            return
+        held = self._table.batch
+        vectors = {}
+        for name, side, column in self._node.outputs:
+            if side == "left":
+                vectors[name] = left.batch.vectors[column]
+            else:
+                there = held.row_count > 0
+                vectors[name] = take_or_null(held.vectors[column], right) if there else null_vector(self._types[name], left.count)
+        yield replace(left, batch=Batch(vectors, left.count))
