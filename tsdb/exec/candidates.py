@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tsdb.exec.batch import Batch
 from tsdb.exec.gather import BY_ADDRESS, gather, own_pool
 from tsdb.exec.order import VALUE, ClassArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
-from tsdb.exec.rows import MergedRows, RowSet, row_column
+from tsdb.exec.rows import MergedRows, RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
 from tsdb.exec.source import ScanSources
 from tsdb.plan.node import SortKey
@@ -61,7 +61,7 @@ class Candidates:
         """Read the sort keys of rows that satisfy the predicate, leaving out what ``threshold`` excludes. Safe from any thread."""
         if rows.count == 0 or self.k == 0:
             return None
-        key_class, key, text = key_of_rows(self._table, rows, self.keys[0])
+        key_class, key, text = key_of_rows(self._sources, rows, self.keys[0])
         if threshold is not None:
             keep = threshold.admits(key_class, key)
         else:
@@ -74,7 +74,7 @@ class Candidates:
             text = None if text is None else text.take(keep)
         arrays = _key_arrays(0, key_class, key, text)
         for index in range(1, len(self.keys)):
-            arrays.update(_key_arrays(index, *key_of_rows(self._table, rows, self.keys[index])))
+            arrays.update(_key_arrays(index, *key_of_rows(self._sources, rows, self.keys[index])))
         if self._with_time:
             arrays["time"] = rows.time()
         arrays["rank"] = self._table.devices.rank[rows.device()].astype(np.int64)
@@ -138,18 +138,18 @@ class Candidates:
     def batch(self, names: tuple[str, ...], offset: int) -> Batch:
         """The held rows from ``offset`` on, in order, with the named columns read now."""
         if self._rows <= offset:
-            return empty_batch(self._table, names)
+            return empty_batch(self._sources, names)
         self._compact()
         held = {name: values[offset:] for name, values in self._arrived[0].items()}
         found = gather(self._sources, self._merged, held["address"], held["origin"], held["ordinal"], names)
         return Batch(found, len(held["address"]))
 
 
-def key_of_rows(table: TableSnapshot, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, Vector | None]:
+def key_of_rows(sources: ScanSources, rows: RowSet, key: SortKey) -> tuple[ClassArray | None, IntArray, Vector | None]:
     """One sort key of every row, best-first: class (None: no NULLs), key, and the strings themselves where the key is a prefix."""
-    column = row_column(table, key.column)
+    column = sources.column(key.column)
     if column.role in (Role.TAG, Role.ATTRIBUTE):
-        return None, device_keys(table, key)[rows.device()], None
+        return None, device_keys(sources.table, key)[rows.device()], None
     if column.role is Role.TIME:
         values = rows.time()
         return None, ~values if key.descending else values, None
@@ -213,6 +213,6 @@ def _best_by_first_key(key_class: ClassArray | None, key: IntArray, k: int) -> N
     return keep
 
 
-def empty_batch(table: TableSnapshot, names: tuple[str, ...]) -> Batch:
+def empty_batch(sources: ScanSources, names: tuple[str, ...]) -> Batch:
     """No rows of the named columns."""
-    return Batch({name: null_vector(row_column(table, name).type, 0) for name in names}, 0)
+    return Batch({name: null_vector(sources.column(name).type, 0) for name in names}, 0)

@@ -14,7 +14,7 @@ from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
 from tsdb.exec.sort import filtered_rows, sorted_rows
-from tsdb.exec.source import table_column
+from tsdb.exec.source import NOTHING_COMPUTED, Computed
 from tsdb.exec.stats import ScanStats
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
@@ -124,10 +124,20 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
 
 def _selection(scan: TableScan, context: ExecContext, domains: Sequence[KeyDomain] = ()) -> Selection:
     table = context.snapshot.tables[scan.table]
-    selection = Selection(table, scan.predicate, context.stats.scan(scan, scan.table, scan.topk_id), domains)
-    unlearned = Selection(table, scan.predicate, ScanStats(scan.table)) if domains else None
+    stats = context.stats.scan(scan, scan.table, scan.topk_id)
+    selection = Selection(table, scan.predicate, stats, domains, _computed(scan, table))
+    unlearned = Selection(table, scan.predicate, ScanStats(scan.table), computed=selection.sources.computed) if domains else None
     context.stats.when_asked(selection.stats, UnitCount(selection, unlearned).finish)
     return selection
+
+
+def _computed(scan: TableScan, table: TableSnapshot) -> Computed:
+    """The columns that a scan computes."""
+    if not scan.distances:
+        return NOTHING_COMPUTED
+    from tsdb.exec.distance import distance_columns
+
+    return distance_columns(scan.distances, table.table.schema)
 
 
 def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) -> Iterator[Batch]:
@@ -159,7 +169,7 @@ def _key_filter(scan: TableScan, selection: Selection, context: ExecContext) -> 
 
     if not context.settings.enable_join_late_materialization:
         return None
-    columns = [table_column(selection.table, name) for name in scan.columns]
+    columns = [selection.sources.column(name) for name in scan.columns]
     wide = any(column.role is Role.FIELD and (column.type.is_pooled or column.type.width) for column in columns)
     return KeyFilter(context.domains[id(scan)]) if wide else None
 
@@ -278,7 +288,7 @@ def _rows_at_most(scan: TableScan, table: TableSnapshot) -> int:
     stored = sum(file.row_count for file in table.files)
     if scan.predicate is None or stored <= _NATIVE_SORT_ROWS:
         return stored
-    selection = Selection(table, scan.predicate, ScanStats(scan.table))
+    selection = Selection(table, scan.predicate, ScanStats(scan.table), computed=_computed(scan, table))
     return sum(int((held.stops - held.starts).sum()) for lane in selection.lanes() for held in selection.run_groups(lane))
 
 

@@ -26,16 +26,19 @@ class Intake:
         self._threads = threads
 
     def take(self, row_sets: Iterable[RowSet], queue: PageQueue | None = None) -> None:
-        """Filter, read sort keys, accept; rows of a queue lose first what its leading key excludes."""
+        """Filter, read sort keys, accept; rows of a queue lose what its leading key excludes, first unless that is wide."""
         threshold = self._candidates.filter.threshold
 
         def prepare(rows: RowSet) -> Prepared | None:
             self._selection.stats.add_rows(rows.stored_rows)
             if rows.count == 0:
                 return None
-            if queue is not None:
+            if queue is not None and not queue.key_is_wide:
                 rows = queue.qualifying(rows, threshold)
-            return self._candidates.prepare(self._selection.filtered(rows), threshold)
+            rows = self._selection.filtered(rows)
+            if queue is not None and queue.key_is_wide:
+                rows = queue.qualifying(rows, threshold)
+            return self._candidates.prepare(rows, threshold)
 
         for prepared in ordered_map(prepare, row_sets, self._threads, first_alone=True):
             self._candidates.accept(prepared)

@@ -48,7 +48,7 @@ def last_row(node: LastRow, names: tuple[str, ...], selection: Selection, thread
     Unless ``selection.best_first``, every selected row is read.
     """
     if selection.is_empty or node.limit < 1:
-        return empty_batch(selection.table, names)
+        return empty_batch(selection.sources, names)
     return _LastRowScan(node, selection, threads).run(names)
 
 
@@ -152,7 +152,7 @@ class _LastRowScan:
             self.best.settle()
             pending = [hopeful for step in left if (hopeful := self._hopeful(step)) is not None]
         rows = self.best.settle()
-        return empty_batch(self.table, names) if rows is None else self._batch(rows, names)
+        return empty_batch(self.selection.sources, names) if rows is None else self._batch(rows, names)
 
     # ------------------------------------------------------------------------------------------------ runs
 

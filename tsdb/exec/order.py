@@ -44,6 +44,13 @@ def ascending(values: NDArray[Any]) -> IntArray:
     return keys
 
 
+def float_of(key: int) -> float:
+    """The number that ``ascending`` made a key of; NaN for the greatest."""
+    greatest = np.iinfo(np.int64).max
+    bits = np.int64(key) ^ ((np.int64(key) >> np.int64(63)) & np.int64(greatest))
+    return np.nan if key == greatest else float(bits.view(np.float64))
+
+
 def prefix_keys(pool: Pool) -> IntArray:
     """The first eight bytes of each string, as int64 in bytewise order; equal prefixes say nothing."""
     count = len(pool)

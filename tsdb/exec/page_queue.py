@@ -1,4 +1,7 @@
-"""Pages in order of the best value they can hold: the units of a TopK whose leading key is a field."""
+"""Pages in order of the best value they can hold: the units of a TopK whose leading key is a field.
+
+Where that key is a distance, units are the blocks of pages, whose bounds come from the balls that vectors lie in.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,34 @@ from numpy.typing import NDArray
 
 from tsdb.exec.candidates import Candidates, key_of_rows
 from tsdb.exec.kernels import ranges
-from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, null_class, prefix_keys
-from tsdb.exec.rows import FileRows, RowSet
+from tsdb.exec.order import NULLS_FIRST, VALUE, ascending, float_of, null_class, prefix_keys
+from tsdb.exec.rows import FileRows, MergedRows, RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import BATCH_ROWS, slices
 from tsdb.exec.source import table_column
 from tsdb.plan.node import SortKey
-from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
+from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics, level_rows
 from tsdb_format.vector import IntArray, Pool
 
 if TYPE_CHECKING:
+    from tsdb.exec.distance import BlockBounds
     from tsdb.exec.lane import FileLane
     from tsdb.exec.selection import Selection
+    from tsdb.exec.source import FileSource
 
 #: Pages read in the first step; twice as many in each next one, as far as the threshold lets them.
 _FIRST_PAGES = 1
 _PAGES_MAX = 64
+#: Floats of vectors that are looked at by one thread at a time: so many rows that each finds its share in the cache.
+_WIDE_BATCH_ITEMS = 1 << 21
 _INT64 = np.iinfo(np.int64)
 
 
 class Units(NamedTuple):
-    """Pages as units of a TopK: where they are, their best (class, key, tie), and whether a row of that key surely exists."""
+    """Units of a TopK: where they are, their best (class, key, tie), and whether a row of that key surely exists."""
 
     file: IntArray
-    page: IntArray
+    number: IntArray
     key_class: NDArray[np.int8]
     key: IntArray
     tie: IntArray
@@ -41,7 +48,7 @@ class Units(NamedTuple):
 
     @classmethod
     def none(cls) -> Units:
-        """No pages."""
+        """No units."""
         empty = np.empty(0, np.int64)
         return cls(empty, empty, np.empty(0, np.int8), empty, empty, empty, np.empty(0, np.bool_))
 
@@ -53,7 +60,11 @@ class PageQueue:
         self._selection = selection
         self._candidates = candidates
         self._key = candidates.keys[0]
-        self._step = _FIRST_PAGES
+        self._distance = selection.sources.computed.get(self._key.column)
+        #: Whether reading the leading key takes longer than most conditions on other columns.
+        self.key_is_wide = self._distance is not None
+        self._batch_rows = BATCH_ROWS
+        self._step, self._step_max = _FIRST_PAGES, _PAGES_MAX
         self._at = 0
         self._pieces: dict[int, tuple[IntArray, IntArray, IntArray]] = {}
         found = [units for lane in lanes if (units := self._file(lane)) is not None]
@@ -68,22 +79,32 @@ class PageQueue:
         first, last = selection.clip(source, held.starts[:, 0], held.stops[:, 0])
         if len(first) == 0:
             return None
-        room = len(first) + source.file.page_count
+        unit_rows, of_class, of_key, row_count = self._best(source)
+        room = len(first) + -(-source.file.row_count // unit_rows)
         pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-        count = ranges.split_by_page(first, last, source.rows_per_page, *pieces)
-        piece_start, piece_stop, piece_page = (array[:count] for array in pieces)
-        self._pieces[source.index] = piece_start, piece_stop, piece_page
-        pages, at = np.unique(piece_page, return_index=True)
-        statistics = source.statistics(table_column(selection.table, self._key.column), "page")
-        if statistics is None:
-            key_class, key = np.full(len(pages), null_class(self._key)), np.zeros(len(pages), np.int64)
-            exact = np.ones(len(pages), np.bool_)
-        else:
-            of_class, of_key, sure = best_of_units(statistics, self._key)
-            key_class, key = of_class[pages], of_key[pages]
-            exact = sure[pages] & (np.add.reduceat(piece_stop - piece_start, at) == statistics.row_count[pages])
+        count = ranges.split_by_page(first, last, unit_rows, *pieces)
+        piece_start, piece_stop, piece_unit = (array[:count] for array in pieces)
+        self._pieces[source.index] = piece_start, piece_stop, piece_unit
+        units, at = np.unique(piece_unit, return_index=True)
+        exact = np.add.reduceat(piece_stop - piece_start, at) == row_count[units]
+        pages = units * unit_rows // source.rows_per_page
         best_tie, worst_tie = self._ties(lane, pages, piece_start[at], np.maximum.reduceat(piece_stop, at) - 1)
-        return Units(np.full(len(pages), source.index), pages, key_class, key, best_tie, worst_tie, exact)
+        return Units(np.full(len(units), source.index), units, of_class[units], of_key[units], best_tie, worst_tie, exact)
+
+    def _best(self, source: FileSource) -> tuple[int, NDArray[np.int8], IntArray, IntArray]:
+        """Rows of a file's units, the best (class, key) of each, and the rows of which one surely has that key (−1: none)."""
+        pages = source.file.page_count
+        if self._distance is not None:
+            bounds = self._distance.bounds(source)
+            self._batch_rows = min(self._batch_rows, max(_WIDE_BATCH_ITEMS // len(self._distance.target), bounds.rows))
+            self._step_max = max(self._step_max, _PAGES_MAX * (source.rows_per_page // bounds.rows))
+            return bounds.rows, *best_of_blocks(bounds, self._key), np.full(len(bounds.low), -1)
+        statistics = source.statistics(table_column(self._selection.table, self._key.column), "page")
+        if statistics is None:
+            rows = level_rows(source.file.row_count, source.rows_per_page)
+            return source.rows_per_page, np.full(pages, null_class(self._key)), np.zeros(pages, np.int64), rows
+        key_class, key, sure = best_of_units(statistics, self._key)
+        return source.rows_per_page, key_class, key, np.where(sure, statistics.row_count, -1)
 
     def _ties(self, lane: FileLane, pages: IntArray, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
         """The best and the worst tie that a row of each page can have, given the first and last wanted row of each."""
@@ -112,7 +133,7 @@ class PageQueue:
         return Threshold(int(units.key_class[last]), int(units.key[last]), int(units.worst_tie[last]))
 
     def next(self, threshold: Threshold | None) -> list[FileRows] | None:
-        """The rows of the next pages that may qualify, by file; None when no later page can."""
+        """The rows of the next units that may qualify, by file; None when no later one can."""
         units = self._units
         end = min(self._at + self._step, len(self._order))
         chosen = self._order[self._at : end]
@@ -120,19 +141,38 @@ class PageQueue:
             chosen = chosen[threshold.admits(units.key_class[chosen], units.key[chosen], units.tie[chosen])]
         if len(chosen) == 0:
             return None
-        self._at, self._step = end, min(self._step * 2, _PAGES_MAX)
+        self._at, self._step = end, min(self._step * 2, self._step_max)
         out = []
         for index in np.unique(units.file[chosen]).tolist():
-            starts, stops, page = self._pieces[index]
-            keep = np.isin(page, units.page[chosen[units.file[chosen] == index]])
-            out += [FileRows(self._selection.sources[index], *part) for part in slices(starts[keep], stops[keep], BATCH_ROWS)]
+            starts, stops, number = self._pieces[index]
+            keep = np.isin(number, units.number[chosen[units.file[chosen] == index]])
+            parts = slices(starts[keep], stops[keep], self._batch_rows)
+            out += [FileRows(self._selection.sources[index], *part) for part in parts]
         return out
 
     def qualifying(self, rows: RowSet, threshold: Threshold | None) -> RowSet:
-        """The rows whose leading key may qualify: the sort column is read before any filter column."""
+        """The rows whose leading key may qualify; of distances those that a quick look does not exclude."""
         if threshold is None:
             return rows
-        return rows.select(threshold.admits(*key_of_rows(self._selection.table, rows, self._key)[:2]))
+        if self._distance is None:
+            return rows.select(threshold.admits(*key_of_rows(self._selection.sources, rows, self._key)[:2]))
+        descending = self._key.descending
+        limit = float_of(~threshold.key if descending else threshold.key)
+        if threshold.key_class != VALUE or np.isnan(limit) or isinstance(rows, MergedRows) or rows.count == 0:
+            return rows
+        nulls = bool(null_class(self._key) == NULLS_FIRST)
+        return rows.select(
+            self._distance.may_reach(rows.source, rows.starts, rows.stops, limit, descending=descending, nulls=nulls)
+        )
+
+
+def best_of_blocks(bounds: BlockBounds, key: SortKey) -> tuple[NDArray[np.int8], IntArray]:
+    """Per block the best (class, key) that a distance in it can have."""
+    best = ascending(bounds.high if key.descending else bounds.low)
+    keys = ~best if key.descending else best
+    keys[np.isinf(bounds.low) & np.isinf(bounds.high)] = _INT64.min  # nothing is known: NaN, the greatest, too is possible
+    nulls_lead = ~bounds.has_values if null_class(key) != NULLS_FIRST else bounds.has_nulls
+    return np.where(nulls_lead, null_class(key), VALUE), np.where(nulls_lead, 0, keys)
 
 
 def best_of_units(statistics: Statistics, key: SortKey) -> tuple[NDArray[np.int8], IntArray, NDArray[np.bool_]]:

@@ -14,19 +14,15 @@ from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.exec.kernels import merge, ranges
-from tsdb.exec.source import FileSource, ScanSources, table_column
+from tsdb.exec.source import ROW_ID_NAME, FileSource, ScanSources
 from tsdb_format.schema import SEQUENCE_NAME, Column
 from tsdb_format.types import INT64, Role
 from tsdb_format.vector import BoolArray, IntArray, Vector, concat, null_vector
 
 if TYPE_CHECKING:
     from tsdb.exec.lane import Ranges
-    from tsdb.storage.snapshot import TableSnapshot
     from tsdb.storage.tombstone import Tombstones
 
-#: Name of the hidden row address column: file position in the snapshot and row within the file.
-ROW_ID_NAME = "_rowid"
-ROW_ID_COLUMN = Column(ROW_ID_NAME, INT64, Role.SEQUENCE, -1)
 #: Rows of one file that a row address can tell apart.
 ROW_ID_BITS = 40
 
@@ -78,7 +74,7 @@ class FileRows:
         """As ``read``, but of blobs outside of pages only where they are."""
         if name == ROW_ID_NAME:
             return Vector(INT64, self.addresses())
-        column = table_column(self.source.table, name)
+        column = self.source.column(name)
         if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
             return device_values(self.source.table.devices, column, self.device())
         return self.source.read_cells(column, self.starts, self.stops)
@@ -141,7 +137,7 @@ class MergedRows:
         table = self.sources[0].table
         if name == ROW_ID_NAME:
             return Vector(INT64, self.addresses())
-        column = table_column(table, name)
+        column = self.sources[0].column(name)
         if column.role is Role.TIME:
             return Vector(column.type, self._time)
         if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
@@ -224,11 +220,6 @@ def _hidden(rows: FileRows, tombstones: Tombstones) -> BoolArray:
     """Which rows of a file a tombstone hides."""
     file = rows.source.open_file
     return tombstones.hidden(file, rows.device(), rows.time(), lambda unsure: rows.select(unsure).read(SEQUENCE_NAME).values)
-
-
-def row_column(table: TableSnapshot, name: str) -> Column:
-    """A column of the table by name, the hidden ones included."""
-    return ROW_ID_COLUMN if name == ROW_ID_NAME else table_column(table, name)
 
 
 def coalesce(positions: IntArray) -> tuple[IntArray, IntArray]:

@@ -14,7 +14,6 @@ from tsdb.exec.order import VALUE
 from tsdb.exec.run_part import part
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import INT64_MAX, INT64_MIN, Selection
-from tsdb.exec.source import table_column
 from tsdb_format.types import Role
 from tsdb_format.vector import IntArray
 
@@ -134,7 +133,7 @@ class RunScan:
         self.intake = intake
         self.table = selection.table
         keys = candidates.keys
-        roles = [table_column(self.table, key.column).role for key in keys]
+        roles = [selection.sources.column(key.column).role for key in keys]
         self.time_leads = roles[0] is Role.TIME
         led = next((i for i, role in enumerate(roles) if role not in (Role.TAG, Role.ATTRIBUTE)), len(roles))
         #: Rows of one run are ordered by time (after keys that are the run's own), this way round; None where a value decides.

@@ -23,7 +23,7 @@ from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, Ranges, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet, merge_rows
-from tsdb.exec.source import FileSource, ScanSources, table_column
+from tsdb.exec.source import NOTHING_COMPUTED, Computed, FileSource, ScanSources, table_column
 from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, compared_columns, conjuncts
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
@@ -52,12 +52,17 @@ class Selection:
     """The rows of a table snapshot that satisfy a predicate."""
 
     def __init__(
-        self, table: TableSnapshot, predicate: Predicate | None, stats: ScanStats, domains: Sequence[KeyDomain | DeviceDomain] = ()
+        self,
+        table: TableSnapshot,
+        predicate: Predicate | None,
+        stats: ScanStats,
+        domains: Sequence[KeyDomain | DeviceDomain] = (),
+        computed: Computed = NOTHING_COMPUTED,
     ) -> None:
         """``domains`` only leave out units: rows without any of their keys may still be among those given."""
         self.table = table
         self.stats = stats
-        self.sources = ScanSources(table, stats)
+        self.sources = ScanSources(table, stats, computed)
         self.time_low, self.time_high = INT64_MIN, INT64_MAX
         self._tag_conjuncts: list[Predicate] = []
         self.row_conjuncts: list[Predicate] = []

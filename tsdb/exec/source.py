@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,23 @@ from tsdb.exec.kernels import ranges
 from tsdb_format.payload import resolve
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
 from tsdb_format.statistics import Statistics
+from tsdb_format.types import INT64, Role
 from tsdb_format.vector import IntArray, Vector, null_vector
 
 if TYPE_CHECKING:
+    from tsdb.exec.distance import DistanceColumn
     from tsdb.exec.stats import ScanStats
     from tsdb.storage.data_file import DataFile
     from tsdb.storage.snapshot import TableFile, TableSnapshot
     from tsdb_format.encoding.fold import StoredFold
 
 
+#: Name of the hidden row address column: file position in the snapshot and row within the file.
+ROW_ID_NAME = "_rowid"
+ROW_ID_COLUMN = Column(ROW_ID_NAME, INT64, Role.SEQUENCE, -1)
+#: Columns that a scan computes, by name.
+Computed: TypeAlias = "Mapping[str, DistanceColumn]"
+NOTHING_COMPUTED: Computed = MappingProxyType({})
 #: Readings that are noted before they are counted, and ranges of one that are not kept for later.
 _TOUCHED_MAX = 64
 _RANGES_MAX = 4_096
@@ -36,12 +45,15 @@ class FileSource:
     """One open file within one scan."""
 
     __slots__ = (
-        "_bytes_seen", "_lock", "_names", "_page_seen", "_touched", "answered", "file", "index", "open_file", "rows_per_page",
-        "stats", "table",
+        "_bytes_seen", "_lock", "_names", "_page_seen", "_touched", "answered", "computed", "file", "index", "open_file",
+        "rows_per_page", "stats", "table",
     )  # fmt: skip
 
-    def __init__(self, table: TableSnapshot, open_file: TableFile, index: int, stats: ScanStats) -> None:
+    def __init__(
+        self, table: TableSnapshot, open_file: TableFile, index: int, stats: ScanStats, computed: Computed = NOTHING_COMPUTED
+    ) -> None:
         self.table = table
+        self.computed = computed
         self.open_file = open_file
         self.file: DataFile = open_file.file
         self.index = index
@@ -56,6 +68,10 @@ class FileSource:
         self._lock = threading.Lock()
         self._names = {column.id: column.name for column in self.file.schema}
 
+    def column(self, name: str) -> Column:
+        """A column of the table or of the scan by name, the hidden sequence column included."""
+        return self.computed.get(name) or table_column(self.table, name)
+
     def stored_name(self, column: Column) -> str | None:
         """The file's name for a stored column of the table; None where the file was written before the column existed."""
         return column.name if column is SEQUENCE_COLUMN else self._names.get(column.id)
@@ -66,6 +82,9 @@ class FileSource:
 
     def read_cells(self, column: Column, starts: IntArray, stops: IntArray) -> Vector:
         """As ``read``, but of blobs outside of pages only where they are: no byte of them is read."""
+        computed = self.computed.get(column.name)
+        if computed is not None:
+            return computed.read(self, starts, stops)
         name = self.stored_name(column)
         if name is None:
             return null_vector(column.type, int((stops - starts).sum()))
@@ -132,9 +151,10 @@ class FileSource:
 class ScanSources:
     """The files of one table within one scan, opened when first needed."""
 
-    def __init__(self, table: TableSnapshot, stats: ScanStats) -> None:
+    def __init__(self, table: TableSnapshot, stats: ScanStats, computed: Computed = NOTHING_COMPUTED) -> None:
         self.table = table
         self.stats = stats
+        self.computed = computed
         self._opened: list[FileSource | None] = [None] * len(table.files)
 
     def __len__(self) -> int:
@@ -143,8 +163,14 @@ class ScanSources:
     def __getitem__(self, index: int) -> FileSource:
         source = self._opened[index]
         if source is None:
-            source = self._opened[index] = FileSource(self.table, self.table.files[index], index, self.stats)
+            source = self._opened[index] = FileSource(self.table, self.table.files[index], index, self.stats, self.computed)
         return source
+
+    def column(self, name: str) -> Column:
+        """A column of the table or of the scan by name, the hidden ones included."""
+        if name == ROW_ID_NAME:
+            return ROW_ID_COLUMN
+        return self.computed.get(name) or table_column(self.table, name)
 
     def count_touched(self) -> None:
         """Count all that was noted."""

@@ -17,7 +17,7 @@ import numpy as np
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.exec.gather import BY_ADDRESS, gather
 from tsdb.exec.hash_join import take_or_null
-from tsdb.exec.rows import FileRows, MergedRows, RowSet, row_column
+from tsdb.exec.rows import FileRows, MergedRows, RowSet
 from tsdb.exec.source import ScanSources
 from tsdb.plan.node import Take
 from tsdb.storage.width import value_bytes
@@ -118,7 +118,7 @@ class Taking:
     def _taken(self, ids: IntArray) -> dict[str, Vector]:
         """The late values of distinct rows, by ascending ids."""
         if not len(ids):
-            return {name: null_vector(row_column(self._table, name).type, 0) for name in self._names}
+            return {name: null_vector(self._sources.column(name).type, 0) for name in self._names}
         at = np.searchsorted(self._known, ids)
         known = np.zeros(len(ids), np.bool_)
         inside = at < len(self._known)

@@ -17,7 +17,6 @@ from tsdb.exec.page_queue import PageQueue
 from tsdb.exec.run_scan import RunScan
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import Selection
-from tsdb.exec.source import table_column
 from tsdb.plan.node import TopK
 from tsdb_format.types import Role
 
@@ -27,12 +26,12 @@ def topk(node: TopK, names: tuple[str, ...], selection: Selection, topk_filter: 
     table = selection.table
     k = min(node.limit + node.offset, sum(file.row_count for file in table.files))
     if node.limit == 0 or k <= node.offset or selection.is_empty:
-        return empty_batch(table, names)
+        return empty_batch(selection.sources, names)
     candidates = Candidates(table, node.keys, k, topk_filter, selection.sources)
     intake = Intake(selection, candidates, threads)
     if not topk_filter.enabled:
         intake.take(selection.row_sets())
-    elif table_column(table, node.keys[0].column).role in (Role.TIME, Role.TAG, Role.ATTRIBUTE):
+    elif selection.sources.column(node.keys[0].column).role in (Role.TIME, Role.TAG, Role.ATTRIBUTE):
         RunScan(selection, candidates, intake).run()
     else:
         _page_scan(selection, candidates, intake)

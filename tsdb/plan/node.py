@@ -25,11 +25,23 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Distance:
+    """A column ``name`` that a scan computes: DuckDB's ``function`` of the VECTOR ``column`` and of ``target``, which is as many
+    little-endian 4-byte floats. FLOAT; NULL where the column is.
+    """
+
+    name: str
+    function: str
+    column: str
+    target: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TableScan:
     """Read ``columns`` of the rows that satisfy ``predicate``. ``topk_id`` names the TopK whose filter the scan consults.
 
-    ``row_id`` is the name of one more column, by which a ``Take`` above finds the rows again. Of blobs in ``sizes`` the
-    size alone is right.
+    ``distances`` may be among the columns, and rows may be sorted by them. ``row_id`` is the name of one more column, by which a
+    ``Take`` above finds the rows again. Of blobs in ``sizes`` the size alone is right.
     """
 
     table: str
@@ -38,6 +50,7 @@ class TableScan:
     topk_id: int | None = None
     row_id: str | None = None
     sizes: frozenset[str] = frozenset()
+    distances: tuple[Distance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from tsdb.plan.node import (
     TopK,
 )  # fmt: skip
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
-from tsdb_format.types import INT64, ColumnType, Kind
+from tsdb_format.types import FLOAT, INT64, ColumnType, Kind
 
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot
@@ -37,9 +37,10 @@ _DUCKDB_NAMES = {
 def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]]:
     """(name, type) of each column. The columns of a DuckQuery are known only to DuckDB."""
     match plan:
-        case TableScan(table=name, columns=columns, row_id=row_id):
+        case TableScan(table=name, columns=columns, row_id=row_id, distances=distances):
             schema = snapshot.tables[name].table.schema
-            made = [(c, SEQUENCE_COLUMN.type if c == SEQUENCE_NAME else schema.column(c).type) for c in columns]
+            known = {SEQUENCE_NAME: SEQUENCE_COLUMN.type, **{each.name: FLOAT for each in distances}}
+            made = [(c, known.get(c) or schema.column(c).type) for c in columns]
             return made if row_id is None else [*made, (row_id, INT64)]
         case Project(child=child, outputs=outputs):
             kinds = dict(output_schema(child, snapshot))

@@ -95,7 +95,9 @@ def _conditions(plan: Plan) -> list[Predicate]:
 
 def _row_bytes(plan: Plan, snapshot: Snapshot) -> float:
     if isinstance(plan, TableScan):
-        return sum(value_bytes(snapshot.tables[plan.table], name) for name in plan.columns) + 1
+        computed = {each.name for each in plan.distances}
+        stored = [name for name in plan.columns if name not in computed]
+        return sum(value_bytes(snapshot.tables[plan.table], name) for name in stored) + 4 * len(computed) + 1
     try:
         return sum(float(kind.physical.itemsize * max(kind.width, 1)) for _, kind in output_schema(plan, snapshot)) + 1
     except TypeError:  # columns that only DuckDB knows
