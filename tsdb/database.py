@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tsdb.ingest.ingest import IngestReport
     from tsdb.result import Result
     from tsdb.session import Session
+    from tsdb.resultset.multi_result import MultiResult
     from tsdb.sql.environment import Parameters
     from tsdb.storage.backup import BackupReport
     from tsdb.storage.check import Problem
@@ -50,6 +51,51 @@ class Database:
 
     def write(self, table: str, data: Any) -> WriteReport:
         """Write rows in one commit: pandas, polars, anything with ``__arrow_c_stream__``, a dict of arrays, a list of dicts.
+
+    def stream(
+        self, text: str, params: Parameters = None, *, settings: Mapping[str, object] | None = None, resume: str | None = None
+    ) -> LiveQuery:
+        """Follow a query live: batches without an end, of rows that are there (``seek_to``) and of those that come.
+
+        ``resume`` is the ``token`` of an earlier live query of the same text, which is gone on from after its last batch. Raises
+        InvalidInput for queries that need all rows, and as ``sql`` does.
+        """
+        from tsdb.stream.live import live_query
+
+        chosen = self.settings if settings is None else self.settings.changed(settings)
+        made = live_query(self._opened(), text, params, chosen, resume)
+        self._live.add(made)
+        return made
+
+    def multi_query(
+        self,
+        document: Mapping[str, Any] | str,
+        params: Mapping[str, object] | None = None,
+        *,
+        settings: Mapping[str, object] | None = None,
+    ) -> MultiResult:
+        """Run several dependent queries, whose named result sets are computed once: a dict or JSON text, or a script of SQL.
+
+        ``params`` fill ``$name`` in scripts. See docs/result-sets.md. Raises as ``sql`` does, and says where in what was given.
+        """
+        from tsdb.resultset.multi_result import multi_query
+
+        session = self._session or self._open_session()
+        return multi_query(self._opened(), session, document, params, settings)
+
+    def explain_multi_query(
+        self,
+        document: Mapping[str, Any] | str,
+        params: Mapping[str, object] | None = None,
+        *,
+        analyze: bool = False,
+        settings: Mapping[str, object] | None = None,
+    ) -> Result:
+        """How ``multi_query`` would answer: the sets by level and what needs them; with ``analyze`` also what became of each."""
+        from tsdb.resultset.explain import explain_multi_query
+
+        session = self._session or self._open_session()
+        return explain_multi_query(self._opened(), session, document, params, settings, analyze=analyze)
 
         A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing. In dicts a blob may be given
         as a path object, an open binary file or a ``BlobFile``, of any size, or as an ``ExternalBlob``, which is not copied.

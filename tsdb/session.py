@@ -115,6 +115,25 @@ class Session:
             raise InvalidInput("only queries, INSERT, UPDATE, DELETE and SHOW DEVICES take parameters")
         return self._other(statement, parameters, chosen, snapshot)
 
+    def pinned(self) -> Snapshot:
+        """The newest state, as of this moment, for several statements that are to see the same."""
+        store = self._store
+        return (store.refresh() if store.mode == "r" else store.snapshot()).at(time.time_ns())
+
+    def bind_over(
+        self, snapshot: Snapshot, query: Query, parameters: Parameters, settings: Settings, *, empty: bool = False
+    ) -> tuple[Plan, Source]:
+        """The plan of a query over a state that is given, and its rows, of which none is read yet.
+
+        ``empty``: it is known that there are none, and nothing will be read for them.
+        """
+        prepared = self._prepare(query, parameters, settings, snapshot)
+        if empty:
+            plan = _without_rows(prepared.bound.plan)
+            prepared = replace(prepared, bound=replace(prepared.bound, plan=plan))
+        source = _source(prepared, snapshot, settings.changed(query.settings), query.text, self._under_way)
+        return prepared.bound.plan, source
+
     def _query(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot, key: object) -> Result:
         prepared = self._prepare(query, parameters, settings, snapshot)
         if key is not None and not prepared.bound.volatile:
@@ -129,7 +148,8 @@ class Session:
         if planner is None:
             planner = _remember(self._planners, written, Planner(query))
         tables = snapshot.definitions
-        bound = planner.bind(parameters, tables, settings.changed(query.settings), time.time_ns(), snapshot)
+        now_ns = time.time_ns() if snapshot.now_ns is None else snapshot.now_ns
+        bound = planner.bind(parameters, tables, settings.changed(query.settings), now_ns, snapshot)
         schema = None if isinstance(bound.plan, DuckQuery) else tuple(output_schema(bound.plan, snapshot))
         used = tuple({table.name: table for table in _tables_of(bound.plan, tables)}.values())
         return _Prepared(bound, schema, used, query.settings, _is_bounded(bound.plan))
@@ -171,7 +191,7 @@ class Session:
             case ShowSettings() | ShowTables() | ShowFiles() | ShowQueries():
                 return _listing(*self._shown(statement, settings, snapshot))
             case ShowCreateTable(name):
-                return _text("sql", [create_table_text(store.table(name))])
+                return text_result("sql", [create_table_text(store.table(name))])
             case Describe(name):
                 rows = [(c.name, duckdb_name(c.type), c.role.name) for c in store.table(name).schema]
                 return _listing(("column_name", "column_type", "role"), (STRING, STRING, STRING), rows)
@@ -258,7 +278,7 @@ class Session:
             stats = source.context.stats
         source.close()
         if statement.form == "json":
-            return _text("plan", [explain.json_text(plan, tables, stats, more, pushed)])
+            return text_result("plan", [explain.json_text(plan, tables, stats, more, pushed)])
         lines = explain.lines(plan, tables, stats, pushed)
         if statement.rules:
             steps = optimizer.trace(prepared.bound.naive, settings, snapshot)
@@ -266,7 +286,7 @@ class Session:
         if statement.verbose:
             lines += optimizer.remarks(prepared.bound.naive, settings, snapshot)
         lines += [f"{name}={value}" for name, value in more.items()]
-        return _text("plan", lines)
+        return text_result("plan", lines)
 
 
 def _remember(kept: dict[Any, Any], key: object, value: Any) -> Any:
@@ -321,6 +341,13 @@ def _is_bounded(plan: Plan) -> bool:
 
 
 def _tables_of(plan: Plan, tables: Mapping[str, Table]) -> Iterator[Table]:
+def _without_rows(plan: Plan) -> Plan:
+    """A plan of the same columns that gives no row and reads nothing."""
+    if isinstance(plan, DuckQuery):
+        return replace(plan, sql=f"SELECT * FROM (\n{plan.sql}\n) LIMIT 0", place=None)
+    return Limit(plan, 0)
+
+
     if isinstance(plan, TableScan):
         yield tables[plan.table.lower()]
     for child in children(plan):
@@ -362,7 +389,7 @@ def _listing(names: tuple[str, ...], types: tuple[ColumnType, ...], rows: Sequen
     return _whole(list(zip(names, types, strict=True)), literal_batch(Rows(names, types, tuple(rows))), "all")
 
 
-def _text(name: str, lines: Sequence[str]) -> Result:
+def text_result(name: str, lines: Sequence[str]) -> Result:
     """A text as a result of one column."""
     from tsdb.exec.literal import literal_batch
 

@@ -157,6 +157,9 @@ class Settings:
     result_set_materialization_max_size: int = _setting(
         100_000, _count(0), "distinct members above which a result set becomes an indexed table"
     )
+    enable_result_set_tables: bool = _setting(
+        True, _boolean, "such a set becomes a temporary table; false: it is computed anew by each query that uses it"
+    )
     threads: int = _setting(
         lambda: min(cpu_count(), THREADS_MAX),
         _count(1, THREADS_MAX),

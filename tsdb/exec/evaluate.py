@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tsdb.exec.kernels import text
-from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Member, Not, Or, Predicate
 from tsdb_format.pool import take_strings
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, Pool, Vector
@@ -23,7 +23,7 @@ _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def normalize(predicate: Predicate, negated: bool = False) -> Predicate:
-    """An equal predicate whose only negations are ``Not`` directly on InSet, IsNull and Like."""
+    """An equal predicate whose only negations are ``Not`` directly on InSet, Member, IsNull and Like."""
     match predicate:
         case Not(inner):
             return normalize(inner, not negated)
@@ -66,6 +66,14 @@ def evaluate(predicate: Predicate, read: Callable[[str], Vector], count: int) ->
         case Not(InSet(column, literals)):
             vector = read(column)
             return _known(vector, ~_in_set(vector, literals))
+        case Member(columns, members):
+            return members.contains([read(column) for column in columns])
+        case Not(Member(columns, members)):
+            vectors = [read(column) for column in columns]
+            mask = ~members.contains(vectors)
+            for vector in vectors:
+                mask = _known(vector, mask)
+            return mask
         case Like(column, pattern, fold):
             vector = read(column)
             return _known(vector, _like(vector, pattern, fold))

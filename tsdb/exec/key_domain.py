@@ -2,27 +2,34 @@
 
 The rows that a join holds are known before the other side is read, and of that a row, page or device without any of their keys
 changes nothing. A domain answers for one column, by the distinct values that the held rows have there: exactly while these are few,
-else by a digest that lets a few others pass (a Bloom filter, two bits a key). It never refuses what has a partner.
+else by ranges of neighbours and a digest, which let a few others pass (a Bloom filter, two bits a key). It never refuses what has a
+partner. The members of a result set are a domain, too.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.join_key import KeyNumbers
+from tsdb.exec.kernels.numbering import hash_strings
 from tsdb.exec.order import ascending
 from tsdb.exec.prune import CANNOT_MATCH, MAY_MATCH, Verdicts
 from tsdb.exec.rows import RowSet
+from tsdb_format.kernels.statistics import prefix_keys
 from tsdb_format.pool import take_strings
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, PREFIX_BYTES, Statistics
-from tsdb_format.vector import BoolArray, IntArray, Vector
+from tsdb_format.vector import BoolArray, IntArray, Pool, Vector
 
 #: Keys up to which there is a digest, and its bits per key.
 DIGEST_KEYS_MAX = 4_194_304
 _DIGEST_BITS = 16
+#: Ranges of neighbouring keys that are told apart at least.
+_RANGES_MIN = 1_024
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -34,38 +41,50 @@ class KeyDomain:
 
     def __init__(self, column: str, vector: Vector, keys_max: int) -> None:
         self.column = column
-        self._keys: IntArray | None = None
         self._numbers: KeyNumbers | None = None
         self._digest: _Digest | None = None
-        self._prefixes: NDArray[np.bytes_] | None = None
+        #: Keys, or prefixes of them, in ranges of neighbours: each one's least and greatest, ascending. None where all is in range.
+        self._lows: NDArray[Any] | None = None
+        self._highs: NDArray[Any] | None = None
         self.low = self.high = 0
         if vector.pool is None:
             keys = ascending(vector.values)
             self.low, self.high = int(keys.min()), int(keys.max())
-            if len(keys) <= keys_max:
-                self._keys = np.sort(keys)
-                self._number(vector)
-            elif len(keys) <= DIGEST_KEYS_MAX:
-                self._digest = _Digest(keys)
-        elif len(vector) <= keys_max:
-            self._number(vector)
-            texts = take_strings(vector.pool, vector.values).tolist()
-            self._prefixes = np.sort(np.array([text[:PREFIX_BYTES] for text in texts], f"S{PREFIX_BYTES}"))
+        if len(vector) <= keys_max:
+            self._numbers = KeyNumbers(1)
+            self._numbers.numbers([vector], add=True)
+        elif len(vector) <= DIGEST_KEYS_MAX:
+            self._digest = _Digest(keys if vector.pool is None else _hashes(vector.pool)[vector.values])
+        if len(vector) <= max(keys_max, DIGEST_KEYS_MAX):
+            ordered = np.sort(keys if vector.pool is None else _prefixes(take_strings(vector.pool, vector.values)))
+            step = -(-len(ordered) // max(keys_max, _RANGES_MIN))
+            self._lows = ordered[::step]
+            self._highs = ordered[np.minimum(np.arange(step - 1, len(ordered) + step - 1, step), len(ordered) - 1)]
 
-    def _number(self, vector: Vector) -> None:
-        self._numbers = KeyNumbers(1)
-        self._numbers.numbers([vector], add=True)
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``contains`` lets nothing pass that has no partner."""
+        return self._numbers is not None
+
+    def named(self, column: str) -> KeyDomain:
+        """The same keys, asked about another column."""
+        made = copy.copy(self)
+        made.column = column
+        return made
 
     def contains(self, vector: Vector) -> BoolArray:
         """Rows of the other side's column that may have a partner."""
         if self._numbers is not None:
             return self._numbers.numbers([vector], add=False) >= 0
         found = vector.valid().copy()
-        if vector.pool is None:
-            keys = ascending(vector.values)
-            found &= (keys >= self.low) & (keys <= self.high)
-            if self._digest is not None:
-                found[found] = self._digest.contains(keys[found])
+        if vector.pool is not None:
+            if self._digest is not None and len(vector.pool):
+                found &= self._digest.contains(_hashes(vector.pool))[np.maximum(vector.values, 0)]
+            return found
+        keys = ascending(vector.values)
+        found &= (keys >= self.low) & (keys <= self.high)
+        if self._digest is not None:
+            found[found] = self._digest.contains(keys[found])
         return found
 
     def verdicts(self, found: Statistics | None, count: int) -> Verdicts:
@@ -75,12 +94,14 @@ class KeyDomain:
             return out
         bounded = (found.flags & HAS_BOUNDS) != 0
         if found.min_prefix is not None and found.max_prefix is not None:
-            if self._prefixes is not None:
+            if self._lows is not None and self._highs is not None:
                 low, high = (_texts(prefix) for prefix in (found.min_prefix, found.max_prefix))
-                out[bounded & ~_meets(self._prefixes, low, high)] = CANNOT_MATCH
+                out[bounded & ~_meets(self._lows, self._highs, low, high)] = CANNOT_MATCH
         elif found.min is not None and found.max is not None:
             least, most = ascending(found.min), ascending(found.max)
-            meets = (least <= self.high) & (most >= self.low) if self._keys is None else _meets(self._keys, least, most)
+            meets = (least <= self.high) & (most >= self.low)
+            if self._lows is not None and self._highs is not None:
+                meets &= _meets(self._lows, self._highs, least, most)
             out[bounded & ~meets & ((found.flags & HAS_NAN) == 0)] = CANNOT_MATCH
         out[found.null_count == found.row_count] = CANNOT_MATCH
         return out
@@ -114,10 +135,24 @@ class KeyFilter:
         return kept
 
 
-def _meets(keys: NDArray[np.generic], low: NDArray[np.generic], high: NDArray[np.generic]) -> BoolArray:
-    """Which of the ranges [low, high] hold one of the sorted keys."""
-    found: BoolArray = np.searchsorted(keys, low, "left") < np.searchsorted(keys, high, "right")
+def _meets(lows: NDArray[Any], highs: NDArray[Any], low: NDArray[np.generic], high: NDArray[np.generic]) -> BoolArray:
+    """Which of the ranges [low, high] meet one of the ascending ranges of keys."""
+    found: BoolArray = np.searchsorted(highs, low, "left") < np.searchsorted(lows, high, "right")
     return found
+
+
+def _hashes(pool: Pool) -> IntArray:
+    """A 64-bit hash of each string of a pool."""
+    hashes = np.empty(len(pool), np.uint64)
+    hash_strings(pool.offsets, pool.data, hashes)
+    return hashes.view(np.int64)
+
+
+def _prefixes(pool: Pool) -> NDArray[np.bytes_]:
+    """The first bytes of each string of a pool."""
+    words = np.empty((2, len(pool)), np.uint64)
+    prefix_keys(pool.offsets, pool.data, np.arange(len(pool), dtype=np.int32), *words, np.empty(len(pool), np.uint8))
+    return _texts(np.ascontiguousarray(words.T).astype(">u8").view(np.uint8))
 
 
 def _texts(prefixes: NDArray[np.uint8]) -> NDArray[np.bytes_]:

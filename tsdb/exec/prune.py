@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Member, Not, Or, Predicate
 from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
 
 CANNOT_MATCH = np.uint8(0)
@@ -52,6 +52,8 @@ def verdicts(predicate: Predicate, statistics: Callable[[str], Statistics | None
             if found is None or len(literals) > _IN_LITERALS_MAX:
                 return _unknown(count)
             return worst([_compare(found, "!=", literal) for literal in literals], count)
+        case Member(columns, members):
+            return members.verdicts([statistics(column) for column in columns], count)
         case Like() | Not():
             return _unknown(count)
     raise AssertionError(f"not a normalized predicate: {predicate}")

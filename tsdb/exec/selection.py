@@ -24,7 +24,7 @@ from tsdb.exec.lane import FileLane, Lane, Ranges, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet, merge_rows
 from tsdb.exec.source import NOTHING_COMPUTED, Computed, FileSource, ScanSources, table_column
-from tsdb.plan.predicate import Compare, InSet, Predicate, columns_of, compared_columns, conjuncts
+from tsdb.plan.predicate import Compare, InSet, Member, Predicate, columns_of, compared_columns, conjuncts, members_in
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
 from tsdb_format.vector import BoolArray, IntArray, Vector
@@ -66,11 +66,11 @@ class Selection:
         self.time_low, self.time_high = INT64_MIN, INT64_MAX
         self._tag_conjuncts: list[Predicate] = []
         self.row_conjuncts: list[Predicate] = []
+        self._tag_domains: list[KeyDomain] = []
+        self._value_domains: list[KeyDomain] = []
         for part in conjuncts(None if predicate is None else normalize(predicate)):
             self._place(part)
         self._apply_ttl()
-        self._tag_domains: list[KeyDomain] = []
-        self._value_domains: list[KeyDomain] = []
         self._device_domains = [domain for domain in domains if isinstance(domain, DeviceDomain)]
         for domain in domains:
             if not isinstance(domain, DeviceDomain):
@@ -97,6 +97,9 @@ class Selection:
             self.time_low, self.time_high = max(self.time_low, low), min(self.time_high, high)
             if exact:
                 return
+        if isinstance(part, Member) and len(names) > 1:
+            for domain in part.members.domains(part.columns):
+                self._place_domain(domain)
         self.row_conjuncts.append(part)
 
     def _place_domain(self, domain: KeyDomain) -> None:
@@ -148,6 +151,8 @@ class Selection:
         decisions = _DECISIONS.setdefault(devices, OrderedDict())
         key = tuple(self._tag_conjuncts)
         mask = decisions.get(key)
+        if mask is None and any(True for part in key for _ in members_in(part)):  # which nobody asks for again
+            decisions = OrderedDict()
         if mask is None:
             mask = np.ones(devices.count, np.bool_)
             for part in self._tag_conjuncts:
@@ -398,4 +403,6 @@ def _time_bounds(part: Predicate) -> tuple[int, int, bool]:
         case InSet(_, literals) if literals:
             wanted = [literal for literal in literals if isinstance(literal, int)]
             return min(wanted), max(wanted), False
+        case Member(members=members):
+            return *members.bounds(), False
     return INT64_MIN, INT64_MAX, False

@@ -30,7 +30,7 @@ from tsdb.plan.node import (
     TopK,
     children,
 )  # fmt: skip
-from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Literal, Member, Not, Or, Predicate
 from tsdb.quoting import quoted_text
 from tsdb_format.schema import Schema
 from tsdb_format.types import INT64, STRING, ColumnType
@@ -217,6 +217,9 @@ def predicate_text(predicate: Predicate, schema: Schema | None) -> str:
             shown = [literal_text(literal, _kind(column, schema)) for literal in literals[:_MEMBERS_SHOWN]]
             more = len(literals) - len(shown)
             return f"{column} IN ({', '.join(shown)}{f', … {more:,} more' if more else ''})"
+        case Member(columns, members):
+            listed = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+            return f"{listed} IN RESULT SET {members.name} ({members.size_text})"
         case IsNull(column):
             return f"{column} IS NULL"
         case Like(column, pattern, fold_case):

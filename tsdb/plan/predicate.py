@@ -6,8 +6,12 @@ The binder only builds a predicate when it means exactly what DuckDB means by th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from tsdb.resultset.member_set import MemberSet
 
 Literal: TypeAlias = int | float | bool | str | bytes
 
@@ -27,6 +31,14 @@ class InSet:
 
     column: str
     literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """``(columns) IN RESULT SET name``; NULL where one of the columns is. The set is not empty, and no other is equal to it."""
+
+    columns: tuple[str, ...]
+    members: MemberSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ class Constant:
     value: bool | None
 
 
-Predicate: TypeAlias = Compare | InSet | IsNull | Like | Not | And | Or | Constant
+Predicate: TypeAlias = Compare | InSet | Member | IsNull | Like | Not | And | Or | Constant
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
@@ -81,6 +93,8 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
     match predicate:
         case Compare(column=name) | InSet(column=name) | IsNull(column=name) | Like(column=name):
             return frozenset({name})
+        case Member(columns):
+            return frozenset(columns)
         case Not(inner):
             return columns_of(inner)
         case And(parts) | Or(parts):
@@ -109,3 +123,15 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
     if isinstance(predicate, And):
         return tuple(leaf for part in predicate.parts for leaf in conjuncts(part))
     return (predicate,)
+
+
+def members_in(predicate: Predicate) -> Iterator[Member]:
+    """The conditions on result sets in a predicate, wherever they stand."""
+    match predicate:
+        case Member():
+            yield predicate
+        case Not(inner):
+            yield from members_in(inner)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from members_in(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, Constant, InSet, IsNull, Like, Member, Not, Or, Predicate
 
 
 def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
@@ -13,6 +13,8 @@ def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
     match predicate:
         case Compare(column=name) | InSet(column=name) | IsNull(column=name) | Like(column=name):
             return replace(predicate, column=names[name])
+        case Member(columns):
+            return replace(predicate, columns=tuple(names[name] for name in columns))
         case Not(inner):
             return Not(renamed(inner, names))
         case And(parts):

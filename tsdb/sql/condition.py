@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from tsdb.plan.predicate import And, Compare, IsNull, Like, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, IsNull, Like, Member, Not, Or, Predicate
 from tsdb.plan.predicate import Constant as Truth
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_text
@@ -46,6 +46,21 @@ def operands(condition: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
             yield node
 
 
+def result_set_of(node: exp.In) -> str | None:
+    """The table of ``x IN (SELECT … FROM table)``, which is how result sets are referred to; None where more is said."""
+    inner = node.args.get("query")
+    inner = inner.this if isinstance(inner, exp.Subquery) and only(inner, "this") else inner
+    if not isinstance(inner, exp.Select) or not only(inner, "expressions", "from_"):
+        return None
+    table = inner.args["from_"].this if inner.args.get("from_") is not None else None
+    return table.name if isinstance(table, exp.Table) and only(table, "this") else None
+
+
+def tuple_of(node: exp.Expr) -> list[exp.Expr]:
+    """The operands of ``(a, b)``; of anything else, itself."""
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
 class ConditionBinder:
     """Binds conditions over the columns that ``resolve`` knows."""
 
@@ -77,6 +92,8 @@ class ConditionBinder:
                 return self._between(node)
             case exp.In() if only(node, "this", "expressions"):
                 return self._in(node)
+            case exp.In() if only(node, "this", "query"):
+                return self._in_result_set(node)
             case exp.Is() if only(node, "this", "expression"):
                 return self._is(node)
             case exp.NullSafeEQ() | exp.NullSafeNEQ() if only(node, "this", "expression"):
@@ -156,6 +173,23 @@ class ConditionBinder:
                 return None
             constants.append(constant)
         return comparison.in_list(column, constants)
+
+    def _in_result_set(self, node: exp.In) -> Predicate | None:
+        """``(columns) IN (SELECT … FROM the table of a result set)``; other subqueries are in doubt."""
+        name = result_set_of(node)
+        if name is None or name not in self._environment.members:
+            return None
+        members = self._environment.members[name]
+        if members is None:
+            return Truth(False)  # also for a NULL
+        from tsdb.resultset.member_set import are_members_comparable
+
+        columns = [self._column(operand) for operand in tuple_of(node.this)]
+        found = [column for column in columns if column is not None]
+        fit = len(found) == len(columns) == len(members.types)
+        if not fit or not all(are_members_comparable(c.type, kind) for c, kind in zip(found, members.types, strict=True)):
+            return None
+        return Member(tuple(column.name for column in found), members)
 
     def _is(self, node: exp.Is) -> Predicate | None:
         column = self._column(node.this)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from tsdb.sql.constant import Constant, of_python
 from tsdb.sql.token import PARAMETER, Token
 from tsdb_format.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tsdb.resultset.member_set import MemberSet
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 
@@ -24,13 +27,15 @@ class Environment:
 
     ``now_ns`` is read once, so that every ``now()`` of a statement is the same moment. ``fold_text`` evaluates SQL without columns
     by DuckDB, ``fold_tree`` the text of such a part of the statement; both answer None where they cannot. ``native_joins`` is
-    cleared where what joins would hold is too large for memory: DuckDB's spill.
+    cleared where what joins would hold is too large for memory: DuckDB's spill. ``members`` are those of result sets, by the name
+    of the set's table, None where there are none.
     """
 
     values: Mapping[str, object]
     now_ns: int = 0
     fold_text: Callable[[str], Constant | None] = _cannot
     fold_tree: Callable[[Any], Constant | None] = _cannot
+    members: Mapping[str, MemberSet | None] = field(default_factory=dict)
     native_joins: bool = True
     used_now: bool = False
     used_outside: bool = False

@@ -59,7 +59,7 @@ class Planner:
             from tsdb.sql.binder import TreeBinder
 
             self._kept = kept = query.text, TreeBinder(query)
-        environment = Environment(values, now_ns)
+        environment = Environment(values, now_ns, members={} if snapshot is None else snapshot.members)
         naive, shown = kept[1].bind(tables, settings, environment)
         plan = optimize(naive, settings, snapshot)
         if snapshot is not None and held_bytes(plan, snapshot) > settings.memory_limit * _HELD_MAX:

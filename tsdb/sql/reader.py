@@ -58,10 +58,19 @@ def read_statement(text: str) -> Statement:
         raise InvalidInput("there is no statement to run")
     if any(token.is_symbol(";") for token in tokens):
         raise InvalidInput("one statement at a time: there is text after ';'")
-    return _read(text, tokens)
+    return read_tokens(text, tokens)
 
 
-def _read(text: str, tokens: list[Token]) -> Statement:
+def read_query(text: str, tokens: list[Token]) -> Query:
+    """The query that some tokens of a text are; raises InvalidInput for other statements."""
+    statement = read_tokens(text, tokens)
+    if not isinstance(statement, Query):
+        raise InvalidInput(f"a query is wanted, not {tokens[0].text.upper()} ({place(text, tokens[0].start)})")
+    return statement
+
+
+def read_tokens(text: str, tokens: list[Token]) -> Statement:
+    """The one statement that some tokens of a text are; raises InvalidInput."""
     cursor = Cursor(text, tokens)
     word = cursor.word()
     refuse_absent(cursor)
@@ -188,7 +197,7 @@ def _read_explain(cursor: Cursor) -> Explain:
         cursor.fail("a query to explain")
     if cursor.word() == "EXPLAIN":
         raise InvalidInput("EXPLAIN is for queries")
-    statement = _read(cursor.text, cursor.tokens[cursor.at :])
+    statement = read_tokens(cursor.text, cursor.tokens[cursor.at :])
     if not isinstance(statement, Query):
         raise InvalidInput("EXPLAIN is for queries")
     return Explain(statement, options["ANALYZE"], options["TIMINGS"], options["RULES"], form, options["VERBOSE"])

@@ -200,6 +200,8 @@ class _Rewriter:
         table = self.tables[node.name.lower()]
         start, end, takes_alias = self._place(node)
         columns = _all_columns(table, self.sequence)
+                if from_ is not None and from_.this.name in self.environment.members:  # which the condition itself tells the scan
+                    continue
         if self.names is not None:
             columns = tuple(name for name in columns if name.lower() in self.names)
         if not takes_alias:  # the input goes by the table's own name

@@ -9,6 +9,7 @@ a reader that cannot write into the directory goes without one. The writer never
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import os
@@ -29,24 +30,7 @@ class Lease:
         self._owner = os.getpid()
         with suppress(OSError):
             self._path.parent.mkdir(exist_ok=True)
-            self._take()
-
-    def _take(self) -> None:
-        for _ in range(8):  # the writer may find the lease before it is locked, and take it for rubbish
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                os.pwrite(handle, b"%020d\n" % 0, 0)
-                with suppress(FileNotFoundError):
-                    if os.stat(self._path).st_ino == os.fstat(handle).st_ino:
-                        self._handle = handle
-                        return
-            except OSError:  # a full disk, a file system without locks
-                os.unlink(self._path)
-                raise
-            finally:
-                if self._handle != handle:
-                    os.close(handle)
+            self._handle = hold(self._path)
 
     @property
     def held(self) -> bool:
@@ -70,6 +54,27 @@ class Lease:
 
     def __del__(self) -> None:
         self.release()
+
+
+def hold(path: Path) -> int:
+    """Make a file that says version 0, and lock it: its handle, to be closed by whoever holds it. Raises OSError."""
+    for _ in range(8):  # whoever sweeps may find it before it is locked, and take it for rubbish
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        held = False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            os.pwrite(handle, b"%020d\n" % 0, 0)
+            with suppress(FileNotFoundError):
+                held = os.stat(path).st_ino == os.fstat(handle).st_ino
+            if held:
+                return handle
+        except OSError:  # a full disk, a file system without locks
+            os.unlink(path)
+            raise
+        finally:
+            if not held:
+                os.close(handle)
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(path))
 
 
 def oldest_leased(root: Path) -> int | None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Corruption
 from tsdb_format.payload import PayloadFiles
 from tsdb_format.payload_table import Payload
+
+if TYPE_CHECKING:
+    from tsdb.resultset.member_set import MemberSet
 
 
 class OpenFile:
@@ -134,6 +137,9 @@ class Snapshot:
 
     ``tables`` are opened when they are first asked for. ``definitions``, by lower-case name, open nothing: whatever concerns one
     table goes on where another's files are damaged, or were dropped by another process.
+
+    A multi-query's has the tables of its result sets too, and ``members`` by their names, None for an empty set. ``now_ns`` is the
+    moment of whatever is asked of it; None: each statement has its own.
     """
 
     version: int
@@ -141,6 +147,30 @@ class Snapshot:
     tables: Mapping[str, TableSnapshot]
     pin: Pin | None = None
     definitions: Mapping[str, Table] = field(default_factory=dict)
+    members: Mapping[str, MemberSet | None] = field(default_factory=dict)
+    now_ns: int | None = None
+
+    def at(self, now_ns: int) -> Snapshot:
+        """The same state, in which it is one moment for all that is asked of it."""
+
+        def make(name: str) -> TableSnapshot:
+            table = self.tables[name]  # the very one where no row expires: operators keep things by it
+            return table if table.table.options.ttl_ns is None else replace(table, now_ns=lambda: now_ns)
+
+        return replace(self, tables=LazyTables(tuple(self.tables), make), now_ns=now_ns)
+
+    def with_sets(self, sets: Mapping[str, tuple[TableSnapshot, MemberSet | None]]) -> Snapshot:
+        """The same state, with the tables and members of some result sets by the tables' names."""
+
+        def make(name: str) -> TableSnapshot:
+            return sets[name][0] if name in sets else self.tables[name]
+
+        return replace(
+            self,
+            tables=LazyTables((*self.tables, *sets), make),
+            definitions={**self.definitions, **{name: table.table for name, (table, _) in sets.items()}},
+            members={**self.members, **{name: members for name, (_, members) in sets.items()}},
+        )
 
     def giving_cells(self) -> Snapshot:
         """The same state, of which scans give blobs outside of pages as cells."""

@@ -20,6 +20,7 @@ from tsdb.catalog.device import Int32Array
 from tsdb.catalog.table import FILES_FOLDER, Table, TableOptions
 from tsdb.settings import cpu_count, memory_default
 from tsdb.storage import manifest as manifests
+from tsdb.storage import temporary
 from tsdb.storage.files import remove_pending, sweep
 from tsdb.storage.follower import Follower
 from tsdb.storage.lease import Lease
@@ -129,6 +130,7 @@ class Store:
             loaded = _load_or_create(root, storage)
             reclaimer = Reclaimer(root, storage)
             remove_pending(root, ("", manifests.FOLDER), storage)
+            temporary.sweep(root, storage)
             old = [name for name in manifests.versions(root) if name != loaded.name]
             left = sweep(root, FILES_FOLDER, loaded.names, storage)
             versions = Versions(root, loaded, clock_ns, reclaimer.pins.pin, storage)
@@ -167,6 +169,11 @@ class Store:
             raise
 
     # ------------------------------------------------------------------------------------------------ reading
+
+    @property
+    def storage(self) -> Storage:
+        """Where the files are kept."""
+        return self._versions.storage
 
     def snapshot(self) -> Snapshot:
         """The newest committed state this handle knows; a reader sees other processes' commits after ``refresh``."""

@@ -98,6 +98,13 @@ def intern_strings(starts, stops, data, row, add, slots, pool_offsets, pool_data
     return row
 
 
+@kernel("(i64[in], u8[in], u64[out]) -> void")
+def hash_strings(offsets, data, hashes):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of each string data[offsets[i]:offsets[i+1]]; offsets i64[n+1], hashes u64[n]."""
+    for i in range(len(hashes)):
+        hashes[i] = hash_bytes(data, offsets[i], offsets[i + 1])
+
+
 @kernel("(u64[in], i64, i32[out]) -> void")
 def rebuild_slots(hashes, count, slots):  # type: ignore[no-untyped-def]
     """Fill empty slots i32[2^k] with the entries 0..count-1 of hashes u64[cap]."""

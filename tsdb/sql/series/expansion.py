@@ -37,4 +37,5 @@ def written_out(query: Query, tables: Mapping[str, Table]) -> Query:
                 draft = draft.edited(edits)
     if draft.text is query.text:
         return query
-    return replace(query, text=draft.text, tokens=draft.tokens, origins=draft.origins)
+    origins = tuple(query.origins[at] for at in draft.origins) if query.origins else draft.origins
+    return replace(query, text=draft.text, tokens=draft.tokens, origins=origins)

@@ -1,0 +1,1 @@
+"""Multi-queries: several dependent queries of one request, whose named result sets are computed once."""
