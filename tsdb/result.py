@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tsdb.exec.duck import DuckRun
     from tsdb.plan.predicate import Predicate
     from tsdb.storage.snapshot import TableSnapshot
+    from tsdb.stream.arrow_rows import ArrowRows
 
 #: Rows fetched at a time while iterating.
 _FETCH_ROWS = 4_096
@@ -173,8 +174,8 @@ class NativeSource:
         self._whole = True
 
 
-#: Where rows come from; both have the same methods.
-Source: TypeAlias = "NativeSource | DuckRun"
+#: Where rows come from; all have the same methods.
+Source: TypeAlias = "NativeSource | DuckRun | ArrowRows"
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -121,9 +121,9 @@ class DuckRun:
             self._stand_ins.clear()
         self._started, self._parted = True, False
         if self.plan.keys:
-            self._find_keys()
+            self.find_keys()
 
-    def _find_keys(self) -> None:
+    def find_keys(self) -> None:
         """Run the subqueries whose keys tell scans what to leave out."""
         from tsdb.exec.duck_keys import key_predicate
 

@@ -41,6 +41,17 @@ def functions(*, scalar: bool) -> frozenset[str]:
     return frozenset(str(name).lower() for (name,) in rows) - {"unnest", "unlist"}
 
 
+@cache
+def aggregates() -> frozenset[str]:
+    """DuckDB's aggregate functions by name."""
+    connection = cursor()
+    try:
+        rows = connection.execute("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'").fetchall()
+    finally:
+        connection.close()
+    return frozenset(str(name).lower() for (name,) in rows)
+
+
 def stable_functions() -> frozenset[str]:
     """Functions whose value does not change within a statement."""
     return functions(scalar=False)

@@ -8,11 +8,13 @@ its commits, which their entries in the manifest tell: what is old is not even o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tsdb.exec.device_domain import DeviceDomain
 from tsdb.exec.key_domain import KeyDomain, KeyFilter
 from tsdb.exec.rows import RowSet
 from tsdb.exec.selection import BATCH_ROWS, Selection
@@ -56,21 +58,35 @@ class LiveSource:
         self.change_stats = stats.scan(self, scan.table, None)
         self._checked: Table = table
 
+    def narrowed(self, scan: TableScan) -> LiveSource:
+        """The same source by another scan of the table, with the same counters."""
+        made = copy(self)
+        made.scan = scan
+        return made
+
     # ------------------------------------------------------------------------------------------------ history
 
     def history(
-        self, snapshot: Snapshot, bound: int, domains: Sequence[KeyDomain] = (), rows_max: int = BATCH_ROWS
+        self,
+        snapshot: Snapshot,
+        bound: int,
+        domains: Sequence[KeyDomain | DeviceDomain] = (),
+        rows_max: int = BATCH_ROWS,
+        first_rank: int = 0,
     ) -> Iterator[Arrivals]:
-        """The rows of commits up to ``bound`` in the order of storage. Rows without a key of ``domains`` may be left out."""
+        """The rows of commits up to ``bound`` in the order of storage, of devices from ``first_rank`` in tag order on.
+
+        Rows without a key of ``domains`` may be left out.
+        """
         table = self.snapshot_of(snapshot)
         predicate = self.scan.predicate
         if snapshot.sequence > bound:
             predicate = _and(predicate, Compare(SEQUENCE_NAME, "<=", bound))
             table = _without_later(table, bound)
         selection = Selection(table, predicate, self.history_stats, domains)
-        has_partner = KeyFilter(domains)
+        has_partner = KeyFilter([domain for domain in domains if isinstance(domain, KeyDomain)])
         unlearned = Selection(table, predicate, ScanStats(self.scan.table)) if domains else None
-        yield from self._read(selection, has_partner, groups(selection), rows_max)
+        yield from self._read(selection, has_partner, groups(selection, first_rank), rows_max)
         UnitCount(selection, unlearned).finish()
 
     def _read(

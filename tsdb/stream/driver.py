@@ -1,0 +1,177 @@
+"""Drivers: what runs the live node of a plan, and says after each batch where it is.
+
+The driver of a scan goes through the history of its table up to the newest commit of the moment, if it is asked to, and from then
+on through windows of commits. Both read the same rows by the same predicate, and a row is in just one of them, by its commit; so a
+row comes exactly once, whatever is written, flushed or compacted meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tsdb.exec.batch import Batch
+from tsdb.plan.predicate import And, Compare
+from tsdb.stream.position import Place, Skipper
+from tsdb_format.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tsdb.storage.snapshot import Snapshot
+    from tsdb.stream.arrivals import Arrivals
+    from tsdb.stream.feed import Feed
+    from tsdb.stream.latest_join import LatestJoin
+    from tsdb.stream.seek import Seek
+    from tsdb.stream.source import LiveSource
+
+#: A batch without rows: everything up to the driver's position has been given.
+PAUSE = Batch({}, 0)
+
+
+class Driver(Protocol):
+    """What runs a live node, in one thread."""
+
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """Where one goes on after the last batch that was taken, as plain JSON values; None where that is not possible now."""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Its own counters, by public names."""
+
+    def batches(self) -> Iterator[Batch]:
+        """The rows, without an end, until its feed is closed.
+
+        ``PAUSE`` comes when all of the history did, when all of some commits did, and when the feed waited in vain.
+        """
+
+
+@dataclass(slots=True)
+class _Position:
+    """``bound`` is the last commit of the history, None where that is over; ``after`` the last commit of which every row came.
+
+    ``place`` is that of the last row, where more of the history or of its commit may follow. ``since`` bounds the history's times.
+    """
+
+    after: int = 0
+    bound: int | None = None
+    place: Place | None = None
+    since: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "after": self.after,
+            "bound": self.bound,
+            "place": None if self.place is None else self.place.to_json(),
+            "since": self.since,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> _Position:
+        place = value["place"]
+        return cls(value["after"], value["bound"], None if place is None else Place.from_json(place), value["since"])
+
+
+class ScanDriver:
+    """Runs the scan of a live source."""
+
+    def __init__(
+        self, source: LiveSource | LatestJoin, feed: Feed, snapshot: Snapshot, seek: Seek, resume: dict[str, Any] | None, rows_max: int
+    ) -> None:
+        """``snapshot`` is the state at the query's start; ``resume`` a position of an earlier driver, used instead of ``seek``."""
+        self._source = source
+        self._feed = feed
+        self._rows_max = rows_max
+        self._start: Snapshot | None = snapshot
+        self._windows = 0
+        if resume is None:
+            bound = snapshot.sequence if seek.history else None
+            after = snapshot.sequence if seek.sequence is None else min(seek.sequence - 1, snapshot.sequence)
+            self._at = _Position(after, bound, None, seek.since(source.table))
+        else:
+            self._at = _resumed(resume, source, snapshot)
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """See ``Driver``."""
+        return {"table": self._source.table.id, **self._at.to_json()}
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """See ``Driver``."""
+        return {
+            "stream_history_rows": self._source.history_stats.rows_returned,
+            "stream_live_rows": self._source.change_stats.rows_returned,
+            "stream_windows": self._windows,
+        }
+
+    def batches(self) -> Iterator[Batch]:
+        """See ``Driver``."""
+        yield from self._history()
+        yield from self._live()
+
+    def _history(self) -> Iterator[Batch]:
+        at, snapshot, self._start = self._at, self._start, None
+        assert snapshot is not None, "a driver runs once"
+        if at.bound is None:
+            return
+        source = self._source
+        if at.since is not None:
+            later = Compare(source.table.schema.time.name, ">=", at.since)
+            own = source.scan.predicate
+            source = source.narrowed(replace(source.scan, predicate=later if own is None else And((own, later))))
+        devices = source.snapshot_of(snapshot).devices
+        skipper = None if at.place is None else Skipper(at.place, devices, by_commit=False)
+        for rows in source.history(snapshot, at.bound, rows_max=self._rows_max, first_rank=0 if skipper is None else skipper.rank):
+            left = rows if skipper is None else skipper.rest(rows, devices)
+            if self._ends():
+                return
+            if left.count:
+                at.place = Place.of_last(left, devices, at.place)
+                yield left.batch
+        self._at = _Position(at.bound)
+        yield PAUSE
+
+    def _live(self) -> Iterator[Batch]:
+        skips = self._at.place is not None
+        while not self._ends():
+            at = self._at
+            if self._feed.wait(at.after) <= at.after:
+                yield PAUSE
+                continue
+            snapshot = self._feed.snapshot()
+            self._windows += 1
+            devices = self._source.snapshot_of(snapshot).devices
+            skipper = Skipper(at.place, devices, by_commit=True) if skips and at.place is not None else None
+            skips = False
+            for rows in self._source.changes(snapshot, at.after, snapshot.sequence, self._rows_max):
+                left = rows if skipper is None else skipper.rest(rows, devices)
+                if self._ends():
+                    return
+                if left.count:
+                    self._passed(left, devices)
+                    yield left.batch
+            self._at = _Position(snapshot.sequence)
+            del snapshot, devices, skipper  # nothing is pinned while it waits
+            yield PAUSE
+
+    def _ends(self) -> bool:
+        """Whether the consumer wants no more; asked anew each time, since any thread may say so."""
+        return self._feed.closed
+
+    def _passed(self, rows: Arrivals, devices: Any) -> None:
+        place = Place.of_last(rows, devices, self._at.place)
+        self._at = _Position(place.sequence - 1, None, place)
+
+
+def _resumed(position: dict[str, Any], source: LiveSource | LatestJoin, snapshot: Snapshot) -> _Position:
+    try:
+        number, found = position["table"], _Position.from_json(position)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("the resume token is of another kind of query") from None
+    if number != source.table.id:
+        raise InvalidInput(f"the resume token is not of table {source.table.name!r}: that was dropped, or the query was another")
+    newest = max(found.after, found.bound or 0)
+    if newest > snapshot.sequence:
+        raise InvalidInput(f"the resume token knows commit {newest:,}, and the database has {snapshot.sequence:,} only")
+    return found
