@@ -76,7 +76,13 @@ class ScanDriver:
     """Runs the scan of a live source."""
 
     def __init__(
-        self, source: LiveSource | LatestJoin, feed: Feed, snapshot: Snapshot, seek: Seek, resume: dict[str, Any] | None, rows_max: int
+        self,
+        source: LiveSource | LatestJoin,
+        feed: Feed,
+        snapshot: Snapshot,
+        seek: Seek,
+        resume: dict[str, Any] | None,
+        rows_max: int,
     ) -> None:
         """``snapshot`` is the state at the query's start; ``resume`` a position of an earlier driver, used instead of ``seek``."""
         self._source = source

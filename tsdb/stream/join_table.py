@@ -242,11 +242,13 @@ class JoinTable:
         """A window in which nothing comes or goes."""
         return Timeline(_NONE, _NONE, _NONE, self._row_of)
 
-    def keep(self, visible: Arrivals | None) -> None:
-        """Let go of the held rows that are not among those of a later state."""
+    def keep(self, visible: Arrivals | None, deletes: Tombstones) -> None:
+        """Let go of the held rows that are not among those of a later state, those left out that a known delete covers."""
         held = self._held() if self._rows is not None else _NONE
         if self._rows is None or not len(held):
             return
+        if len(deletes):
+            held = held[deletes.index.sequence_at(self._rows.device[held], self._rows.time[held]) == 0]
         mine = _places(self._rows.take(held), self._identity_width)
         places = KeyNumbers(len(mine))
         if visible is not None:

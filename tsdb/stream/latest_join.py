@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tsdb.exec.stats import ScanStats
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
+    from tsdb.storage.tombstone import Tombstones
     from tsdb.stream.source import LiveSource
     from tsdb_format.types import ColumnType
 
@@ -167,17 +168,17 @@ class LatestJoin:
         deletes = source.deletes(snapshot, after, upto)
         devices = source.snapshot_of(snapshot).devices
         if not deletes.complete:
-            self._forget(snapshot, upto)
+            self._forget(snapshot, upto, deletes.tombstones)
         parts = [rows for rows in source.changes(snapshot, after, upto) if rows.count]
         rows, present = self._right.later.marked(joined(parts)) if parts else (None, None)
         if rows is not None and present is not None and source.table.options.mode == "append":
             rows, present = rows.select(present), None
         return self._table.advance(rows, present, deletes.tombstones, devices)
 
-    def _forget(self, snapshot: Snapshot, upto: int) -> None:
-        """Let go of held rows that a window's deletes took, where it is not known any more which these were."""
+    def _forget(self, snapshot: Snapshot, upto: int, known: Tombstones) -> None:
+        """Let go of held rows that other deletes of a window took: which these were is not known any more, so they count first."""
         visible = [rows for rows in self._right.history.history(snapshot, upto) if rows.count]
-        self._table.keep(joined(visible) if visible else None)
+        self._table.keep(joined(visible) if visible else None, known)
 
     # ------------------------------------------------------------------------------------------------ left rows
 
