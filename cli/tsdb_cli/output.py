@@ -58,6 +58,28 @@ def write_result(result: Result, form: str, path: Path | None) -> int:
         return _TEXT_WRITERS[form](result.columns, result, stream)
 
 
+def write_results(results: Sequence[tuple[str, Result]], form: str) -> None:
+    """Write several results by name to standard output: one below the other, in JSON one object, or lines of one query each."""
+    if form in ("parquet", "arrow"):
+        raise click.UsageError(f"{form} is a file for each query: name a folder with -o")
+    with _text(None) as stream:
+        for number, (name, result) in enumerate(results):
+            if form == "json":
+                stream.write(("{\n" if number == 0 else ",\n") + json.dumps(name, ensure_ascii=False) + ": ")
+                lines = io.StringIO()
+                _write_json(result.columns, result, lines)
+                stream.write(lines.getvalue().rstrip("\n"))
+            elif form == "ndjson":
+                rows = ((name, *row) for row in result)
+                _write_ndjson(["query", *result.columns], rows, stream)
+            else:
+                stream.write(("\n" if number else "") + (f"-- {name}\n" if form == "table" else ""))
+                stream.flush()
+                write_result(result, form, None)
+        if form == "json":
+            stream.write("\n}\n" if results else "{}\n")
+
+
 def write_text(text: str, path: Path | None) -> None:
     """Write a text to a file or to standard output."""
     with _text(path) as stream:

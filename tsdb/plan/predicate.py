@@ -35,7 +35,10 @@ class InSet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """``(columns) IN RESULT SET name``; NULL where one of the columns is. The set is not empty, and no other is equal to it."""
+    """``(columns) IN RESULT SET name``; NULL where the column is. The set is not empty, and no other is equal to it.
+
+    Several columns of which one is NULL are no member, or NULL, which is not told apart: such a condition stands under no ``Not``.
+    """
 
     columns: tuple[str, ...]
     members: MemberSet

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from tsdb.plan.predicate import And, Compare, IsNull, Like, Member, Not, Or, Predicate
 from tsdb.plan.predicate import Constant as Truth
+from tsdb.plan.predicate import members_in
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_text
 from tsdb.sql import comparison
@@ -83,7 +84,7 @@ class ConditionBinder:
                 return And(tuple(parts)) if isinstance(node, exp.And) else Or(tuple(parts))
             case exp.Not() if only(node, "this"):
                 inner = self.bind(node.this)
-                return None if inner is None else Not(inner)
+                return None if inner is None or any(len(m.columns) > 1 for m in members_in(inner)) else Not(inner)
             case exp.Boolean() | exp.Null():
                 return Truth(None if isinstance(node, exp.Null) else bool(node.this))
             case exp.Column():
