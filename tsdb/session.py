@@ -283,7 +283,12 @@ class Session:
         if statement.rules:
             steps = optimizer.trace(prepared.bound.naive, settings, snapshot)
             lines = [line for name, step in steps for line in (f"-- {name}", *explain.lines(step, tables))]
+        if statement.query.has_word("LATEST"):
+            from tsdb.stream.explain import join_remarks
+
+            lines += [f"-- {text}" for text in join_remarks(statement.query, parameters, settings, snapshot)]
         if statement.verbose:
+            lines += [f"-- {text}" for text in prepared.bound.remarks]
             lines += optimizer.remarks(prepared.bound.naive, settings, snapshot)
         lines += [f"{name}={value}" for name, value in more.items()]
         return text_result("plan", lines)
@@ -340,7 +345,6 @@ def _is_bounded(plan: Plan) -> bool:
     return False
 
 
-def _tables_of(plan: Plan, tables: Mapping[str, Table]) -> Iterator[Table]:
 def _without_rows(plan: Plan) -> Plan:
     """A plan of the same columns that gives no row and reads nothing."""
     if isinstance(plan, DuckQuery):
@@ -348,6 +352,7 @@ def _without_rows(plan: Plan) -> Plan:
     return Limit(plan, 0)
 
 
+def _tables_of(plan: Plan, tables: Mapping[str, Table]) -> Iterator[Table]:
     if isinstance(plan, TableScan):
         yield tables[plan.table.lower()]
     for child in children(plan):

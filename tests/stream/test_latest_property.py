@@ -56,5 +56,5 @@ def test_every_plan_gives_the_rows_of_the_reference(tmp_path: Path, part: int) -
             raise
         finally:
             case.database.close()
-    assert seen["on built"] and seen["set built"] and seen["bloom built"], seen
+    assert all(seen[f"{name} built"] for name in ("on", "set", "bloom")), seen
     assert seen["on rows"] < seen["off rows"], seen

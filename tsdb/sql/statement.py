@@ -31,6 +31,10 @@ class Query:
     origins: tuple[int, ...] = ()
     latest_joins: frozenset[int] = frozenset()
 
+    def has_word(self, word: str) -> bool:
+        """Whether a word, in upper case, stands somewhere in the text."""
+        return any(token.upper == word for token in self.tokens)
+
     def place(self, offset: int) -> str:
         """The place of the token at an offset, for people, in the statement as it was written."""
         at = sum(token.start < offset for token in self.tokens)

@@ -36,7 +36,7 @@ class Driver(Protocol):
         """Where one goes on after the last batch that was taken, as plain JSON values; None where that is not possible now."""
 
     @property
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, Any]:
         """Its own counters, by public names."""
 
     def batches(self) -> Iterator[Batch]:
@@ -103,7 +103,7 @@ class ScanDriver:
         return {"table": self._source.table.id, **self._at.to_json()}
 
     @property
-    def counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, Any]:
         """See ``Driver``."""
         return {
             "stream_history_rows": self._source.history_stats.rows_returned,

@@ -114,9 +114,10 @@ class JoinDriver(ScanDriver):
         return {**super().position, "right": self._join.right_tables}
 
     @property
-    def counters(self) -> dict[str, int]:
-        """See ``Driver``."""
+    def counters(self) -> dict[str, Any]:
+        """See ``Driver``; what became of the pushdown is said in words."""
         made = super().counters
+        made["streaming_join_key_domain_pushdown"] = "; ".join(join.pushdown.text() for join in self._join.joins)
         for join in self._join.joins:
             for name, count in join.pushdown.counters(join.history_stats).items():
                 made[name] = made.get(name, 0) + count

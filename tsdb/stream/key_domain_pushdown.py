@@ -7,7 +7,7 @@ check: where anything is in doubt nothing is left out, and ``reason`` says why. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -211,11 +211,14 @@ def _bytes(vector: Vector) -> int:
     return int(lengths[vector.values].sum())
 
 
-def explained(reasons: Mapping[str, Eligible | str] | Sequence[tuple[str, Eligible | str]]) -> list[str]:
-    """Lines of EXPLAIN about the LATEST JOINs of a query."""
-    pairs = reasons.items() if isinstance(reasons, Mapping) else reasons
-    return [
-        f"-- key_domain_pushdown: {name}: "
-        + (f"declined: {found}" if isinstance(found, str) else f"history of {found.scan.table} by {', '.join(found.columns)}")
-        for name, found in pairs
-    ]
+def described(found: Eligible | str, settings: Settings) -> str:
+    """What EXPLAIN says before the keys are known."""
+    if isinstance(found, str):
+        return f"declined: {found}"
+    points = settings.streaming_join_key_domain_pushdown_disjunctive_filter_max_rows
+    rows = settings.streaming_join_key_domain_pushdown_max_rows
+    forms = [f"points up to {min(points, rows):,} keys", f"a set up to {rows:,}"] if points else [f"a set up to {rows:,} keys"]
+    if settings.enable_streaming_join_key_domain_bloom_filter:
+        forms.append("a digest of more")
+    shards = ", shards left out" if settings.enable_streaming_join_key_domain_shard_pruning else ""
+    return f"history of {found.scan.table} by {', '.join(found.columns)}: {', '.join(forms)}{shards}"
