@@ -39,7 +39,9 @@ class TableOptions:
     ``ttl_ns`` hides rows whose time is older than that, whatever the unit of the time column; ``partition_ns`` is the length of
     PARTITION BY INTERVAL, which no file crosses. ``mode`` 'table' keeps one row per (tags, time), 'append' every row,
     'versioned_kv' every version, of which queries show the newest per ``primary_key``. Blobs up to ``blob_inline_max`` bytes are in
-    the pages of their rows, up to ``blob_packed_max`` in files with others, and above each in a file of its own.
+    the pages of their rows, up to ``blob_packed_max`` in files with others, and above each in a file of its own. Rows are parted
+    over ``shards`` by a hash of the columns ``shard_by``; ``shard_text`` is the expression that was written for it, "" where it is
+    that hash. With ``time_is_now``, rows that come without a time get the moment of their commit.
     """
 
     ttl_ns: int | None = None
@@ -51,6 +53,9 @@ class TableOptions:
     primary_key: tuple[str, ...] = ()
     blob_inline_max: int = INLINE_BYTES_MAX
     blob_packed_max: int = PACKED_BYTES_MAX
+    shard_by: tuple[str, ...] = ()
+    shard_text: str = ""
+    time_is_now: bool = False
 
     def __post_init__(self) -> None:
         for name in ("ttl_ns", "partition_ns"):
@@ -67,8 +72,10 @@ class TableOptions:
         for name in ("blob_inline_max", "blob_packed_max"):
             if not 0 <= getattr(self, name) <= BLOB_LIMIT_MAX:
                 raise InvalidInput(f"{name} must be 0 to {BLOB_LIMIT_MAX:,}, not {getattr(self, name):,}")
-        if bool(self.primary_key) != (self.mode == "versioned_kv"):
-            raise InvalidInput("PRIMARY KEY and mode 'versioned_kv' go together")
+        if self.mode == "versioned_kv" and not self.primary_key:
+            raise InvalidInput("mode 'versioned_kv' needs a PRIMARY KEY: the newest version of each key is what queries show")
+        if self.mode == "table" and self.primary_key:
+            raise InvalidInput("PRIMARY KEY is for streams: the rows of a table are unique by its tags and time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,8 @@ class Table:
         """The inverse of ``to_json``."""
         columns = tuple(Column(name, parse_type(kind), Role[role], number) for number, name, kind, role in document["columns"])
         options = dict(document["options"])
-        options["primary_key"] = tuple(options.get("primary_key", ()))
+        for name in ("primary_key", "shard_by"):
+            options[name] = tuple(options.get(name, ()))
         schema = Schema(columns)
         return cls(document["id"], document["name"], schema, TableOptions(**options), document["next_column_id"])
 
@@ -170,8 +178,9 @@ def without_column(table: Table, name: str) -> Table:
         raise InvalidInput(f"the tag {column.name!r} cannot be dropped: it says which device a row of {table.name!r} belongs to")
     if column.role is Role.TIME:
         raise InvalidInput(f"the TIME column {column.name!r} cannot be dropped: every row of {table.name!r} has its time")
-    if column.name in table.options.primary_key:
-        raise InvalidInput(f"column {column.name!r} cannot be dropped: it is part of the primary key")
+    for names, what in ((table.options.primary_key, "the primary key"), (table.options.shard_by, "what rows are sharded by")):
+        if column.name in names:
+            raise InvalidInput(f"column {column.name!r} cannot be dropped: it is part of {what}")
     return replace(table, schema=Schema(tuple(other for other in table.schema if other is not column)))
 
 
@@ -184,8 +193,11 @@ def with_column_renamed(table: Table, name: str, new: str) -> Table:
         _check_free(table, new)
     made = Schema(tuple(replace(other, name=new) if other is column else other for other in table.schema))
     check_columns(made.columns)
-    key = tuple(new if part == column.name else part for part in table.options.primary_key)
-    return replace(table, schema=made, options=replace(table.options, primary_key=key))
+    options = table.options
+    if options.shard_text and column.name in options.shard_by:
+        raise InvalidInput(f"column {column.name!r} cannot be renamed: rows are sharded by {options.shard_text}")
+    key, shard_by = (tuple(new if p == column.name else p for p in names) for names in (options.primary_key, options.shard_by))
+    return replace(table, schema=made, options=replace(options, primary_key=key, shard_by=shard_by))
 
 
 def _check_free(table: Table, name: str) -> None:
@@ -208,12 +220,18 @@ def with_ttl(table: Table, ttl_ns: int | None) -> Table:
 
 
 def create_table_text(table: Table) -> str:
-    """The CREATE TABLE statement that declares this table."""
+    """The CREATE TABLE or CREATE STREAM statement that declares this table."""
     width = max(len(_quoted(column.name)) for column in table.schema)
     kinds = max(len(str(column.type)) for column in table.schema)
-    lines = [f"    {_quoted(c.name):<{width}} {c.type!s:<{kinds}} {c.role.name}" for c in table.schema]
+    lines = [f"    {_quoted(c.name):<{width}} {c.type!s:<{kinds}} {_role_text(c, table.options)}" for c in table.schema]
     options = table.to_json()["options"]
-    text = f"CREATE TABLE {_quoted(table.name)} (\n" + ",\n".join(lines) + "\n)"
+    word = "TABLE" if table.options.mode == "table" else "STREAM"
+    text = f"CREATE {word} {_quoted(table.name)} (\n" + ",\n".join(lines) + "\n)"
+    if table.options.primary_key:
+        text += f" PRIMARY KEY ({', '.join(map(_quoted, table.options.primary_key))})"
+    if table.options.shard_by:
+        by = table.options.shard_text or ", ".join(map(_quoted, table.options.shard_by))
+        text += f" SHARDS {options.pop('shards', 1)} BY ({by})"
     shown = {name: value for name, value in options.items() if name in _SHOWN}
     if table.options.ttl_ns is not None:
         shown["ttl"] = f"{table.options.ttl_ns} ns"
@@ -225,6 +243,10 @@ def create_table_text(table: Table) -> str:
 
 
 _SHOWN = frozenset({"shards", "mode", "rows_per_page", "file_rows_max", "blob_inline_max", "blob_packed_max"})
+
+
+def _role_text(column: Column, options: TableOptions) -> str:
+    return f"{column.role.name} DEFAULT now()" if column.role is Role.TIME and options.time_is_now else column.role.name
 
 
 def _quoted(name: str) -> str:

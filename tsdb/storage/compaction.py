@@ -22,7 +22,7 @@ by half from file to file. Dead rows add one rewriting for each row that dies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,8 +59,8 @@ _TOMBSTONES_SAMPLED = 65_536
 class Task:
     """Files to be replaced by the rows that are left of them. ``inputs`` ascend by ``max_sequence``; outputs end at ``cuts``.
 
-    The tasks of one plan do not overlap in time. None becomes wrong by what other tasks of the plan do, nor by commits that come
-    meanwhile: new files are newer than all of its inputs.
+    The tasks of one shard in one plan do not overlap in time. None becomes wrong by what other tasks of the plan do, nor by commits
+    that come meanwhile: new files are newer than all of its inputs.
     """
 
     table: str
@@ -78,7 +78,7 @@ def plan(
     entry: TableEntry, tombstones: Tombstones, now_ns: int, *, everything: bool = False,
     damaged: frozenset[str] = frozenset(), rows_max: int | None = None,
 ) -> list[Task]:  # fmt: skip
-    """What to merge, most urgent first.
+    """What to merge, most urgent first, shard by shard: files of different shards are never merged.
 
     With ``everything`` all that can be put right, whatever it costs: carried out, and planned again with the same ``now_ns`` until
     nothing is left, it leaves no overlaps, no tombstones that a file has not carried out, no expired rows and no small files that
@@ -87,16 +87,21 @@ def plan(
     """
     if not entry.files:
         return []
-    planner = _Planner(entry, tombstones, now_ns, damaged, rows_max)
-    if everything:
-        planner.everything()
-    else:
-        planner.deep_stacks()
-        planner.overlaps()
-        planner.small_files()
-        planner.dead_rows()
-    planner.dead_blobs()
-    return planner.tasks
+    tasks: list[Task] = []
+    moved = moved_payloads(entry)
+    for shard in dict.fromkeys(file.shard for file in entry.files):
+        own = replace(entry, files=tuple(file for file in entry.files if file.shard == shard))
+        planner = _Planner(own, tombstones, now_ns, damaged, rows_max, moved)
+        if everything:
+            planner.everything()
+        else:
+            planner.deep_stacks()
+            planner.overlaps()
+            planner.small_files()
+            planner.dead_rows()
+        planner.dead_blobs()
+        tasks += planner.tasks
+    return tasks
 
 
 def moved_payloads(entry: TableEntry) -> frozenset[str]:
@@ -131,11 +136,12 @@ def ttl_bound(options: TableOptions, kind: ColumnType, now_ns: int) -> int | Non
 
 
 class _Planner:
-    """One planning of one table: each method adds tasks for one reason, beside those there are in time."""
+    """One planning of one shard of a table: each method adds tasks for one reason, beside those there are in time."""
 
     def __init__(
-        self, entry: TableEntry, tombstones: Tombstones, now_ns: int, damaged: frozenset[str], rows_max: int | None
-    ) -> None:
+        self, entry: TableEntry, tombstones: Tombstones, now_ns: int, damaged: frozenset[str], rows_max: int | None,
+        moved: frozenset[str],
+    ) -> None:  # fmt: skip
         self.tasks: list[Task] = []
         self._hulls: list[tuple[int, int]] = []
         options, kind = entry.table.options, entry.table.schema.time.type
@@ -144,7 +150,7 @@ class _Planner:
         self._layout = Layout(entry.files, [file.rows for file in entry.files])
         self._files = [entry.files[place] for place in self._layout.order.tolist()]
         self._tombstones = tombstones
-        self._moved = moved_payloads(entry)
+        self._moved = moved
         self._bound = ttl_bound(options, kind, now_ns)
         gone = {file.name for file in expired(entry, now_ns, tombstones)}
         self._damaged: BoolArray = np.array([file.name in damaged for file in self._files], np.bool_)

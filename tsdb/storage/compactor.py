@@ -117,7 +117,7 @@ class Compactor:
                 names.append(writer.new_name(entry.table, FILE_SUFFIX))
                 made = write_rows(
                     writer.root, names[-1], entry.table, snapshot.devices, rows, 1,
-                    applied=applied, moved=moved, storage=writer.storage,
+                    applied=applied, shard=task.inputs[0].shard, moved=moved, storage=writer.storage,
                 )  # fmt: skip
                 outputs.append(made)
                 writer.counters.count_compacted(made)

@@ -20,6 +20,7 @@ from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, SourceEntry, TableEntry
 from tsdb.storage.report import WriteReport
+from tsdb.storage.sharding import by_shard
 from tsdb_format.errors import Error
 from tsdb_format.vector import Vector
 
@@ -71,14 +72,17 @@ def _write(
     older = snapshot.files if table.options.mode == "table" else ()
     files: list[FileEntry] = []
     overlaid = existing = 0
-    for rows in arrange(batch, numbers, devices.rank, devices.by_rank, table.options, threads):
-        names.append(writer.new_name(table, FILE_SUFFIX))
-        overlaid += rows.overlaid
-        existing += count_existing(older, devices.count, rows, table.schema.time.name, snapshot.tombstones)
-        stamp(rows, sequence)
-        file = write_rows(writer.root, names[-1], table, devices, rows, threads, applied=sequence, storage=writer.storage)
-        files.append(file)
-        writer.counters.count_flushed(file)
+    for shard, part, own in by_shard(table, batch, numbers, devices):
+        for rows in arrange(part, own, devices.rank, devices.by_rank, table.options, threads):
+            names.append(writer.new_name(table, FILE_SUFFIX))
+            overlaid += rows.overlaid
+            existing += count_existing(older, devices.count, rows, table.schema.time.name, snapshot.tombstones)
+            stamp(rows, sequence)
+            file = write_rows(
+                writer.root, names[-1], table, devices, rows, threads, applied=sequence, shard=shard, storage=writer.storage
+            )
+            files.append(file)
+            writer.counters.count_flushed(file)
     changed = replace(entry, files=entry.files + tuple(files))
     if devices is not known or entry.device_file is None:
         names.append(writer.new_name(table, SUFFIX))

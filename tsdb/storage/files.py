@@ -22,9 +22,11 @@ SIDECAR_SUFFIXES = (".res",)
 
 def write_rows(
     root: Path, name: str, table: Table, devices: DeviceTable, rows: SortedRows, threads: int,
-    *, applied: int = 0, moved: frozenset[str] = frozenset(), storage: Storage = DISK,
+    *, applied: int = 0, shard: int | None = None, moved: frozenset[str] = frozenset(), storage: Storage = DISK,
 ) -> FileEntry:  # fmt: skip
     """Write rows, ``_sn`` among their columns, as one file and describe it; deletes up to ``applied`` are carried out in them.
+
+    All of them are of ``shard``.
 
     Blobs in payload files stay there, but for those in files named in ``moved``, which are copied.
     """
@@ -47,7 +49,7 @@ def write_rows(
     )
     times = facts.min_time, facts.max_time
     sequences = facts.min_sequence, facts.max_sequence
-    return FileEntry(name, facts.rows, facts.devices, facts.bytes, *times, *sequences, applied, facts.payloads)
+    return FileEntry(name, facts.rows, facts.devices, facts.bytes, *times, *sequences, applied, facts.payloads, shard)
 
 
 def remove_files(root: Path, names: Iterable[str], storage: Storage = DISK) -> None:

@@ -19,6 +19,7 @@ from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, TableEntry
 from tsdb.storage.memtable import Memtable, gather
+from tsdb.storage.sharding import by_shard
 from tsdb_format.errors import Error
 from tsdb_format.vector import IntArray
 
@@ -88,12 +89,16 @@ def _write(writer: Writer, frozen: _Frozen, names: list[str]) -> None:
         batch, numbers = found
         applied = int(frozen.tombstones.sequence[-1]) if len(frozen.tombstones) else 0
         threads = writer.threads if batch.row_count >= PARALLEL_ROWS_MIN else 1
-        cuts = _cuts(batch.whole(table.schema.time.name).values, frozen.older)
-        for rows in arrange(batch, numbers, devices.rank, devices.by_rank, table.options, threads, cuts):
-            names.append(writer.new_name(table, FILE_SUFFIX))
-            file = write_rows(writer.root, names[-1], table, devices, rows, threads, applied=applied, storage=writer.storage)
-            frozen.files.append(file)
-            writer.counters.count_flushed(file)
+        for shard, part, own in by_shard(table, batch, numbers, devices):
+            older = [file for file in frozen.older if file.shard == shard]
+            cuts = _cuts(part.whole(table.schema.time.name).values, older)
+            for rows in arrange(part, own, devices.rank, devices.by_rank, table.options, threads, cuts):
+                names.append(writer.new_name(table, FILE_SUFFIX))
+                file = write_rows(
+                    writer.root, names[-1], table, devices, rows, threads, applied=applied, shard=shard, storage=writer.storage
+                )
+                frozen.files.append(file)
+                writer.counters.count_flushed(file)
     if devices is not frozen.saved:
         frozen.device_file = writer.new_name(table, SUFFIX)
         names.append(frozen.device_file)

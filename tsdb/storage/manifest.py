@@ -26,8 +26,8 @@ from tsdb_format.errors import Corruption, Error, InvalidInput, NotFound, Unsupp
 from tsdb_format.payload_table import NOT_OWNED, Payload
 
 #: Version of the document's layout; newer ones are refused. 1 knew neither log nor tombstones: all its commits are in files. 2 knew
-#: no payload files: all blobs are in pages.
-FORMAT = 3
+#: no payload files: all blobs are in pages. 3 knew no shards, and forgot deletes without a trace.
+FORMAT = 4
 CURRENT_NAME = "CURRENT"
 FOLDER = "manifest"
 _NAME = re.compile(r"manifest/(\d{10})\.json")
@@ -38,7 +38,8 @@ class FileEntry:
     """One data file: its name, and what is known of it without opening it. Times are in the time column's unit.
 
     Deletes with a sequence number up to ``applied`` are carried out in it: what they hit is not there any more. ``payloads`` hold
-    blobs of its rows, and may hold others'; ``bytes`` counts the file and its resource only.
+    blobs of its rows, and may hold others'; ``bytes`` counts the file and its resource only. All rows are of ``shard``, where the
+    table has shards and that is known.
     """
 
     name: str
@@ -51,6 +52,7 @@ class FileEntry:
     max_sequence: int
     applied: int = 0
     payloads: tuple[Payload, ...] = ()
+    shard: int | None = None
 
     @property
     def payload_names(self) -> list[str]:
@@ -60,15 +62,18 @@ class FileEntry:
 
     def to_json(self) -> list[Any]:
         """The entry as plain JSON values."""
-        values = [getattr(self, name) for name in FileEntry.__slots__[:-1]]
-        return [*values, [[each.name, each.bytes, each.live_bytes] for each in self.payloads]] if self.payloads else values
+        values = [getattr(self, name) for name in FileEntry.__slots__[:-2]]
+        if self.payloads or self.shard is not None:
+            values.append([[each.name, each.bytes, each.live_bytes] for each in self.payloads])
+        return values if self.shard is None else [*values, self.shard]
 
     @classmethod
     def from_json(cls, values: list[Any]) -> FileEntry:
         """The inverse of ``to_json``."""
-        known = len(cls.__slots__) - 1
+        known = len(cls.__slots__) - 2
         payloads = tuple(Payload(*each) for each in (values[known] if len(values) > known else ()))
-        return replace(cls(*values[:known]), payloads=payloads)
+        shard = values[known + 1] if len(values) > known + 1 else None
+        return replace(cls(*values[:known]), payloads=payloads, shard=shard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +97,10 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table with its files, in order of ``max_sequence``. Files that overlap in time have disjoint ranges of sequence numbers.
+    """A table with its files, in order of ``max_sequence``. Those of a shard that overlap in time have disjoint sequence numbers.
 
-    ``tombstones`` names the file of the deletes that some data file still needs. Of the rows before time ``expired`` some have been
-    dropped for their age.
+    ``tombstones`` names the file of the deletes that some data file still needs; up to number ``forgotten`` there were others,
+    which none needs any more. Of the rows before time ``expired`` some have been dropped for their age.
     """
 
     table: Table
@@ -104,6 +109,7 @@ class TableEntry:
     sources: dict[str, SourceEntry] = field(default_factory=dict)
     tombstones: str | None = None
     expired: int | None = None
+    forgotten: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -128,6 +134,7 @@ class TableEntry:
             "device_file": self.device_file,
             "tombstones": self.tombstones,
             "expired": self.expired,
+            "forgotten": self.forgotten,
             "files": [file.to_json() for file in self.files],
             "sources": [[getattr(source, name) for name in SourceEntry.__slots__] for source in self.sources.values()],
         }
@@ -138,7 +145,8 @@ class TableEntry:
         sources = [SourceEntry(*values) for values in document["sources"]]
         files = tuple(FileEntry.from_json(values) for values in document["files"])
         table, by_path = Table.from_json(document["table"]), {source.path: source for source in sources}
-        return cls(table, files, document["device_file"], by_path, document.get("tombstones"), document.get("expired"))
+        single = document.get("tombstones"), document.get("expired"), document.get("forgotten", 0)
+        return cls(table, files, document["device_file"], by_path, *single)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class OpenFile:
         self.max_sequence = entry.max_sequence
         #: Every delete up to this sequence number was carried out when the file was written.
         self.applied = entry.applied
+        #: The shard of all rows; None where the table has none, or it is not known.
+        self.shard = entry.shard
         self._devices = devices
         self._storage = storage
         self._lock = threading.Lock()
@@ -114,8 +116,8 @@ class Pin:
 class TableSnapshot:
     """A table as of one commit. ``files`` ascend by ``max_sequence``; ``now_ns`` is the clock that TTL is measured by.
 
-    Files that overlap in time have disjoint ranges of sequence numbers. ``tombstones`` are the deletes that some of them has not
-    carried out.
+    Files of a shard that overlap in time have disjoint ranges of sequence numbers. ``tombstones`` are the deletes that some of them
+    has not carried out; up to number ``forgotten`` there may have been others.
     """
 
     table: Table
@@ -129,6 +131,7 @@ class TableSnapshot:
     payloads: PayloadFiles | None = None
     #: Whether scans give blobs outside of pages as cells, for handles, instead of reading them.
     gives_cells: bool = False
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, eq=False)

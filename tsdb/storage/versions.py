@@ -107,7 +107,9 @@ class Versions:
             memtable = self._memory.get(entry.table.id)
             runs = view.runs if memtable is None else memtable.merged(view, entry.table, self.visible)
         payloads = PayloadFiles(str(self.root / entry.table.folder), self.storage)
-        made = TableSnapshot(entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones, payloads)
+        made = TableSnapshot(
+            entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones, payloads, forgotten=entry.forgotten
+        )
         if pin is self._pin:
             self._made[name] = entry, view, made
         return made

@@ -333,8 +333,11 @@ class Writer:
         known = self.versions.tombstones(entry) if memtable is None else memtable.tombstones
         kept = known.select(needed(known, files) | (known.sequence > boundary)) if len(known) else known
         changed = replace(entry, files=files)
-        if memtable is not None and len(kept) < len(known):
-            handover.memory.append(partial(memtable.keep, kept))
+        if len(kept) < len(known):
+            gone = known.sequence[~np.isin(known.sequence, kept.sequence)]
+            changed = replace(changed, forgotten=max([entry.forgotten, *gone[-1:].tolist()]))
+            if memtable is not None:
+                handover.memory.append(partial(memtable.keep, kept))
         logged = kept.select(kept.sequence <= boundary) if len(kept) else kept
         stored = self.versions.tombstones(entry)
         if len(logged) == len(stored) and np.array_equal(logged.sequence, stored.sequence):

@@ -143,7 +143,7 @@ class LiveSource:
         table = self.snapshot_of(snapshot)
         number = table.tombstones.sequence
         found = table.tombstones.select((number > after) & (number <= upto))
-        return Deletes(found, all(file.applied <= after for file in table.files))
+        return Deletes(found, table.forgotten <= after)
 
     # ------------------------------------------------------------------------------------------------ the table
 
