@@ -24,7 +24,6 @@ from tsdb.exec.lane import FileLane, Lane, Ranges
 from tsdb.exec.rows import ROW_ID_BITS, MergedRows, RowSet, device_values
 from tsdb.exec.run_part import part
 from tsdb.exec.selection import INT64_MAX, MERGED_RUNS_MAX, Selection
-from tsdb.exec.source import table_column
 from tsdb.plan.grouping import ColumnKey
 from tsdb.plan.node import LastRow
 from tsdb_format.parallel import ordered_map
@@ -255,7 +254,7 @@ class _LastRowScan:
 
     def _batch(self, rows: _Found, names: tuple[str, ...]) -> Batch:
         """The columns of the rows that were found; times and tags are known, only fields are read."""
-        columns = {name: table_column(self.table, name) for name in names}
+        columns = {name: self.selection.sources.column(name) for name in names}
         stored = [name for name, column in columns.items() if column.role not in (Role.TIME, Role.TAG, Role.ATTRIBUTE)]
         read: dict[str, Vector] = {}
         if stored:

@@ -130,6 +130,8 @@ def for_duckdb(value: object) -> object:
     """A parameter's value as one that DuckDB's client takes; a nanosecond timestamp cannot be one (see ``duckdb_text``)."""
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        return value.tolist()
     return value
 
 

@@ -40,7 +40,7 @@ def fold(node: exp.Expr | None, environment: Environment) -> Constant | None:
         case exp.Neg() if only(node, "this"):
             return arithmetic.negated(fold(node.this, environment))
         case exp.Placeholder() | exp.Parameter():
-            return environment.parameter(_parameter_name(node))
+            return environment.parameter(parameter_name(node))
         case exp.Cast() if type(node) is exp.Cast and only(node, "this", "to"):
             return _cast(fold(node.this, environment), node.args["to"])
         case exp.CurrentTimestamp() if only(node):
@@ -57,7 +57,8 @@ def fold(node: exp.Expr | None, environment: Environment) -> Constant | None:
     return None
 
 
-def _parameter_name(node: exp.Expr) -> str:
+def parameter_name(node: exp.Expr) -> str:
+    """The number or name of a parameter."""
     name = node.this
     return str(name.name if isinstance(name, exp.Expr) else name or "")
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import LastRow, Limit, Plan, Project, Sort, SortKey, TableScan
+from tsdb.plan.node import Distance, LastRow, Limit, Plan, Project, Sort, SortKey, TableScan
 from tsdb.plan.predicate import And, Predicate
 from tsdb_format.schema import SEQUENCE_COLUMN, Column
-from tsdb_format.types import Kind
+from tsdb_format.types import FLOAT, Kind, Role
 
 #: Types that no native operator sorts by.
 UNSORTABLE = frozenset({Kind.BLOB, Kind.VECTOR})
@@ -57,8 +57,8 @@ class NativeSelect:
     """What of a SELECT over one table can be native.
 
     ``outputs`` are (name shown, column) where the select list is columns only, else None. ``keys`` is None where the order is not
-    native. ``newest`` says which of its rows are asked for, None all. ``complete`` says that every conjunct of WHERE is in
-    ``predicates``; ``core`` that all but the select list is native.
+    native. ``newest`` says which of its rows are asked for, None all; ``distances`` are what is computed of them. ``complete`` says
+    that every conjunct of WHERE is in ``predicates``; ``core`` that all but the select list is native.
     """
 
     reference: TableReference
@@ -70,6 +70,7 @@ class NativeSelect:
     offset: int = 0
     countable: bool = True
     newest: Newest | None = None
+    distances: tuple[Distance, ...] = ()
 
     @property
     def core(self) -> bool:
@@ -81,14 +82,19 @@ class NativeSelect:
         """Whether everything is."""
         return self.core and self.outputs is not None
 
+    def column(self, name: str) -> Column | None:
+        """What an output's column is: the table's, or a distance."""
+        computed = any(each.name == name for each in self.distances)
+        return Column(name, FLOAT, Role.FIELD, -1) if computed else self.reference.column(name)
+
     def predicate(self) -> Predicate | None:
         """The conjunction of what was bound."""
         return And(tuple(self.predicates)) if self.predicates else None
 
     def scan(self) -> TableScan:
         """A scan of the table with the bound predicates and all columns."""
-        columns = tuple(column.name for column in self.reference.table.schema)
-        return TableScan(self.reference.table.name, columns, self.predicate())
+        columns = (*(column.name for column in self.reference.table.schema), *(each.name for each in self.distances))
+        return TableScan(self.reference.table.name, columns, self.predicate(), distances=self.distances)
 
     def core_plan(self) -> Plan:
         """Filter, order and limit over all columns."""

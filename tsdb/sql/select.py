@@ -15,6 +15,7 @@ from tsdb.plan.node import SortKey
 from tsdb.plan.predicate import Predicate
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.constant import ConstantKind
+from tsdb.sql.distance import Distances
 from tsdb.sql.environment import Environment
 from tsdb.sql.literal import fold, only
 from tsdb.sql.native import COUNT_MAX, UNSORTABLE, NativeSelect, TableReference
@@ -105,6 +106,7 @@ class _Binder:
         self.select = select
         self.reference = reference
         self.environment = environment
+        self.distances = Distances(self.resolve, environment)
         self.aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
     def bind(self) -> NativeSelect:
@@ -115,6 +117,7 @@ class _Binder:
         counts = bind_counts(self.select, self.environment)
         made.countable = counts is not None
         made.limit, made.offset = counts or (None, 0)
+        made.distances = self.distances.found
         return made
 
     def resolve(self, node: exp.Column) -> Column | None:
@@ -130,11 +133,25 @@ class _Binder:
                 outputs += [(column.name, column.name) for column in star]
                 continue
             inner = item.this if isinstance(item, exp.Alias) and only(item, "this", "alias") else item
-            column = self.resolve(inner) if isinstance(inner, exp.Column) else None
+            column = self._shown(inner, named=inner is not item)
             if column is None:
                 return None
             outputs.append((item.alias if isinstance(item, exp.Alias) else column.name, column.name))
         return outputs
+
+    def _item(self, position: int) -> Column | None:
+        """The column that the item at a position shows, of a list without stars."""
+        items = self.select.expressions
+        if not 1 <= position <= len(items) or any(isinstance(item, exp.Columns) or item.find(exp.Star) for item in items):
+            return None
+        item = items[position - 1]
+        return self._shown(item.this if isinstance(item, exp.Alias) else item, named=True)
+
+    def _shown(self, node: exp.Expr, *, named: bool) -> Column | None:
+        """The column that an item shows: a table's, or, where it is given a name, a distance."""
+        if isinstance(node, exp.Column):
+            return self.resolve(node)
+        return self.distances.column(node) if named else None
 
     def _star(self, item: exp.Expr) -> list[Column] | None:
         """The columns of ``*``, ``t.*`` and ``* EXCLUDE (…)``."""
@@ -177,15 +194,17 @@ class _Binder:
             node = node.this
         if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
             position = int(node.this)
-            if outputs is None or not 1 <= position <= len(outputs):
+            if outputs is None:
+                return self._item(position)
+            if not 1 <= position <= len(outputs):
                 return None
-            return self.reference.column(outputs[position - 1][1])
+            return NativeSelect(self.reference, distances=self.distances.found).column(outputs[position - 1][1])
         if not isinstance(node, exp.Column):
-            return None
+            return self.distances.column(node)
         if node.args.get("table") is None and isinstance(node.this, exp.Identifier):
             aliased = self.aliases.get(node.this.name.lower())
             if aliased is not None:
-                return self.resolve(aliased) if isinstance(aliased, exp.Column) else None
+                return self._shown(aliased, named=True)
         return self.resolve(node)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tsdb.catalog.table import Table
-from tsdb.sql.series import bounded, calling, change, downsample, gapfill, latest, sample, window, zone
+from tsdb.sql.series import bounded, calling, change, downsample, gapfill, latest, sample, vector, window, zone
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.statement import Query
 
@@ -20,6 +20,7 @@ _EXPANSIONS: tuple[tuple[frozenset[str], Expand], ...] = (
     (downsample.WORDS, downsample.expand),
     (zone.WORDS, zone.expand),
     (calling.WORDS, calling.expand),
+    (vector.WORDS, vector.expand),
     (change.WORDS, change.expand),
     (latest.WORDS, latest.expand),
     (sample.WORDS, sample.expand),
