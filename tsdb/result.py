@@ -18,6 +18,7 @@ from tsdb_format.types import ColumnType, Kind
 
 if TYPE_CHECKING:
     from tsdb.blob import BlobFile
+    from tsdb.exec.arrow import Converter
     from tsdb.exec.context import ExecContext
     from tsdb.exec.duck import DuckRun
     from tsdb.plan.predicate import Predicate
@@ -149,14 +150,16 @@ class NativeSource:
 
     def reader(self) -> Any:
         """The rows as a stream of record batches."""
-        from tsdb.exec.arrow import Converter
-
-        converter = Converter(list(zip(self.columns, self.kinds, strict=True)), self.keys)
-        return converter.reader(self.batches())
+        return self._converter().reader(self.batches())
 
     def table(self) -> Any:
         """All rows as an Arrow table."""
-        return self.reader().read_all()
+        return self._converter().table(self.batches(), self.context.threads)
+
+    def _converter(self) -> Converter:
+        from tsdb.exec.arrow import Converter
+
+        return Converter(list(zip(self.columns, self.kinds, strict=True)), self.keys)
 
     def pushed(self) -> dict[int, list[Predicate]]:
         """What scans apply besides their own predicates: nothing, the plan says it all."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format.kernels.statistics import prefix_keys
-from tsdb_format.kernels.text import gather_bytes
+from tsdb_format.kernels.text import gather_bytes, repeat_text
 from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool
 
 #: Bytes of each string that one round of sorting compares.
@@ -31,6 +31,20 @@ def take_strings(pool: Pool, codes: NDArray[Any]) -> Pool:
     if pool.kinds is not None:
         made.kinds = pool.kinds[codes]
     return made
+
+
+def repeat_strings(pool: Pool, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], ByteArray] | None:
+    """The strings of ``codes`` end to end, and where each begins and the last ends; for codes of which neighbours are often equal.
+
+    None where they take 2 GiB or more.
+    """
+    sizes = np.diff(pool.offsets)
+    room = int(np.bincount(codes, minlength=len(pool)) @ sizes)
+    if room >= 2**31:
+        return None
+    ends, out = np.empty(len(codes) + 1, np.int32), np.empty(room, np.uint8)
+    repeat_text(pool.data, pool.offsets, codes, ends, out)
+    return ends, out
 
 
 def order_strings(pool: Pool, codes: NDArray[Any]) -> tuple[IntArray, BoolArray]:

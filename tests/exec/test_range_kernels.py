@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsdb.exec.kernels import bucket, merge, ranges, runs, text, unit
+from tsdb.exec.selection import slices
 from tsdb_format.vector import Pool
 
 MODES = ("auto", "jit", "python")
@@ -245,3 +247,23 @@ def test_search_in_rows(mode: str, times: list[int], bounds: list[int], key: int
     runs.search_rows.resolve(mode)(values, edges[:-1].copy(), edges[1:].copy(), key, int(right), found)
     side = "right" if right else "left"
     assert found.tolist() == [int(a + np.searchsorted(values[a:b], key, side)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+@given(given_ranges=row_ranges(), sizes=st.lists(st.integers(1, 30), min_size=1, max_size=5))
+def test_slices_are_the_ranges_in_groups(given_ranges: Any, sizes: list[int]) -> None:
+    """Whatever size each group may have, no row is lost or comes twice, and none has too many."""
+    starts, stops = given_ranges
+    turns = itertools.cycle(sizes)
+    asked: list[int] = []
+
+    def size() -> int:
+        asked.append(next(turns))
+        return asked[-1]
+
+    found: list[int] = []
+    for first, last in slices(starts, stops, size):
+        rows = rows_of(first, last)
+        assert (first < last).all()
+        assert 0 < len(rows) <= asked[-1]
+        found += rows
+    assert found == rows_of(starts, stops)

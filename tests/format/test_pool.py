@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsdb_format.pool import order_strings, rank_strings, take_strings
+import tsdb_format.pool as pool_module
+from support.page_case import MODES, run
+from tsdb_format.kernels import text
+from tsdb_format.pool import order_strings, rank_strings, repeat_strings, take_strings
 from tsdb_format.vector import Pool, concat_pools
 
 _LONG = [b"x" * size + end for size in (15, 16, 17, 31, 32, 33) for end in (b"", b"\0", b"\0\0", b"a", b"b")]
@@ -31,6 +35,25 @@ def test_take(strings: list[bytes], data: st.DataObject) -> None:
     codes = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=20))
     taken = take_strings(Pool.of(strings), np.array(codes, np.int32))
     assert taken.tolist() == [strings[code] for code in codes]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(st.lists(TEXTS, min_size=1, max_size=5), st.data())
+def test_repeat(mode: str, strings: list[bytes], data: st.DataObject) -> None:
+    """Runs of a code of any length, and single ones."""
+    runs = data.draw(st.lists(st.tuples(st.integers(0, len(strings) - 1), st.integers(1, 40)), max_size=8))
+    codes = [code for code, count in runs for _ in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool_module, "repeat_text", run(text.repeat_text, mode))
+        found = repeat_strings(Pool.of(strings), np.array(codes, np.int32))
+    assert found is not None
+    ends, written = found
+    assert [written[a:b].tobytes() for a, b in zip(ends[:-1], ends[1:], strict=True)] == [strings[code] for code in codes]
+
+
+def test_repeated_strings_have_an_end() -> None:
+    pool = Pool.of([b"x" * (1 << 20)])
+    assert repeat_strings(pool, np.zeros(2048, np.int32)) is None
 
 
 def test_pools_whose_data_has_more_than_their_strings_are_joined() -> None:

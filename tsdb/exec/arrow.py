@@ -13,12 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from tsdb.exec.batch import Batch
-from tsdb_format.pool import take_strings
+from tsdb_format.parallel import ordered_map
+from tsdb_format.pool import repeat_strings, take_strings
 from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import Pool, Vector
 
 #: A column that stands for rows without columns, as ``count(*)`` asks for them.
 ROWS_COLUMN = "__tsdb_rows"
+#: Rows of one string, one after the other on average, from which copying runs is faster than looking up each row's.
+_RUN_ROWS_MIN = 8
 _PLAIN = {
     Kind.BOOLEAN: pa.bool_(), Kind.INT32: pa.int32(), Kind.INT64: pa.int64(), Kind.FLOAT: pa.float32(), Kind.DOUBLE: pa.float64(),
     Kind.STRING: pa.string(), Kind.DATE: pa.date32(), Kind.TIMESTAMP_S: pa.timestamp("s"), Kind.TIMESTAMP_MS: pa.timestamp("ms"),
@@ -63,6 +66,10 @@ class Converter:
         """A record batch reader that pulls from ``batches``."""
         return pa.RecordBatchReader.from_batches(self.schema, (self.record_batch(batch) for batch in batches))
 
+    def table(self, batches: Iterable[Batch], threads: int) -> Any:
+        """All batches as a table; several of them are converted at once."""
+        return pa.Table.from_batches(list(ordered_map(self.record_batch, batches, threads, first_alone=True)), self.schema)
+
     def _array(self, key: str, vector: Vector) -> Any:
         if vector.type.kind is Kind.HUGEINT:
             return pa.array(vector.to_physical_list(), pa.decimal128(38, 0))
@@ -70,6 +77,10 @@ class Converter:
             return _plain_array(vector)
         if vector.type.kind is Kind.BLOB and _is_plain(vector, vector.pool):
             return _blob_array(vector, vector.pool)
+        if vector.type.kind is Kind.STRING and not self._dictionaries and _is_repetitive(vector):
+            found = repeat_strings(vector.pool, vector.values)
+            if found is not None:
+                return pa.Array.from_buffers(_PLAIN[Kind.STRING], len(vector), [None, *map(pa.py_buffer, found)])
         codes, values = self._pooled(key, vector)
         mask = None if vector.validity is None else ~vector.validity
         made = pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), values, safe=False)
@@ -89,6 +100,12 @@ class Converter:
         values = _pool_array(pool, vector.type.kind)
         self._pools[key] = (pool, values)
         return codes, values
+
+
+def _is_repetitive(vector: Vector) -> bool:
+    """Whether rows come in runs of one string, as tags do, without a NULL."""
+    codes = vector.values
+    return vector.validity is None and int(np.count_nonzero(codes[1:] != codes[:-1])) * _RUN_ROWS_MIN < len(codes)
 
 
 def _is_plain(vector: Vector, pool: Pool) -> bool:

@@ -151,7 +151,8 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
 
     def read(rows: RowSet) -> tuple[Batch, RowSet]:
         selection.stats.add_rows(rows.stored_rows)
-        rows = selection.filtered(rows)
+        examined, rows = rows.count, selection.filtered(rows)
+        selection.adapt(examined, rows.count)
         if has_partner is not None:
             rows = has_partner.filtered(rows)
         return Batch({name: column(rows, name) for name in scan.columns} if rows.count else {}, rows.count), rows

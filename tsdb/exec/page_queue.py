@@ -146,7 +146,7 @@ class PageQueue:
         for index in np.unique(units.file[chosen]).tolist():
             starts, stops, number = self._pieces[index]
             keep = np.isin(number, units.number[chosen[units.file[chosen] == index]])
-            parts = slices(starts[keep], stops[keep], self._batch_rows)
+            parts = slices(starts[keep], stops[keep], lambda: self._batch_rows)
             out += [FileRows(self._selection.sources[index], *part) for part in parts]
         return out
 

@@ -8,7 +8,7 @@ one scan's share of a snapshot; operators ask it for row sets.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -39,6 +39,8 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 #: Rows that a scan hands on at a time: a few hundred kilobytes a column, so that a batch stays in the cache.
 BATCH_ROWS = 65_536
+#: So many times that where a filter keeps few of them.
+_GROWTH_MAX = 4
 #: Runs that span files and are looked at together.
 MERGED_RUNS_MAX = 4_096
 #: Device decisions kept per device table: dashboards ask for the same few devices again and again.
@@ -82,6 +84,7 @@ class Selection:
         self.best_first = stats.topk_id is not None
         #: Rows of the row sets that are handed out, unless a merged run alone has more.
         self.batch_rows = BATCH_ROWS
+        self._examined = self._kept = 0
         self._verdicts: dict[int, Verdicts] = {}
         self._excludes: dict[int, bool] = {}
         self.row_conjuncts.sort(key=_cost)
@@ -305,6 +308,14 @@ class Selection:
         count = ranges.clip(starts, stops, source.rows_per_page, verdict, out_starts, out_stops)
         return out_starts[:count], out_stops[:count]
 
+    def adapt(self, examined: int, kept: int) -> None:
+        """Hand out more rows at a time where few are kept: a batch costs something for each column, however few its rows."""
+        self._examined += examined
+        self._kept += kept
+        if self.batch_rows >= BATCH_ROWS and self.filters_rows:
+            often = 1 << (self._examined // max(self._kept, 1)).bit_length() - 1 if self._examined else 1
+            self.batch_rows = BATCH_ROWS * min(max(often, 1), _GROWTH_MAX)
+
     def filtered(self, rows: RowSet) -> RowSet:
         """The rows whose values satisfy every remaining conjunct, each reading only what the ones before left."""
         for part in self.row_conjuncts:
@@ -345,7 +356,7 @@ class Selection:
         """
         if isinstance(lane, FileLane):
             source = self.sources[lane.files[0]]
-            for first, last in slices(*self.clip(source, starts[:, 0], stops[:, 0]), self.batch_rows):
+            for first, last in slices(*self.clip(source, starts[:, 0], stops[:, 0]), lambda: self.batch_rows):
                 yield FileRows(source, first, last)
             return
         ends = np.cumsum((stops - starts).sum(axis=1))
@@ -361,22 +372,24 @@ class Selection:
             at = until
 
 
-def slices(starts: IntArray, stops: IntArray, rows_max: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Cut ranges into consecutive groups of at most ``rows_max`` rows, long ranges at multiples of it."""
-    if int((stops - starts).sum()) <= rows_max:
-        if len(starts):
-            yield starts, stops
-        return
-    room = len(starts) + int((stops - starts).sum()) // rows_max + len(starts) * 2
-    pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    count = ranges.split_by_page(starts, stops, rows_max, *pieces)
-    first, last = pieces[0][:count], pieces[1][:count]
-    ends = np.cumsum(last - first)
-    at = 0
-    while at < count:
-        before = ends[at - 1] if at else 0
-        until = max(at + 1, int(np.searchsorted(ends, before + rows_max, "right")))
-        yield first[at:until], last[at:until]
+def slices(starts: IntArray, stops: IntArray, rows_max: Callable[[], int]) -> Iterator[tuple[IntArray, IntArray]]:
+    """Cut ranges into consecutive groups of as many rows as ``rows_max`` says each time, long ranges at multiples of it."""
+    ends = np.cumsum(stops - starts)
+    at, row = 0, int(starts[0]) if len(starts) else 0
+    while at < len(starts):
+        size = rows_max()
+        given = int(ends[at]) - (int(stops[at]) - row)
+        until = int(np.searchsorted(ends, given + size, "right"))  # the first range that does not fit
+        first, last = starts[at : until + 1].copy(), stops[at : until + 1].copy()
+        first[0] = row
+        if until < len(starts):
+            full = int(first[-1]) + given + size - max(int(ends[until] - (stops[until] - starts[until])), given)
+            row = full // size * size
+            if row > first[-1]:
+                last[-1] = row
+            else:  # it is of the next group
+                first, last, row = first[:-1], last[:-1], int(starts[until])
+        yield first, last
         at = until
 
 

@@ -237,8 +237,7 @@ def fold_words(
                 form_kept = small_integers(words, begin, end, encoding, rows, low >> 10, kept_low, kept_high, scratch)
                 kept = entry
             form = form_kept
-            decimals = NO_DECIMALS
-            base, scale = ZERO, ONE
+            decimals, base, scale = NO_DECIMALS, ZERO, ONE
             if form:
                 decimals = (np.int64(words[entry + u(3)]) >> 56) & 31
                 if kind == DOUBLE and decimals > 22:

@@ -264,3 +264,35 @@ def gather_bytes(data, place, size, out):
         for j in range(u(stop - start)):
             out[at + j] = data[source + j]
         at += u(stop - start)
+
+
+@kernel("(u8[in], i64[in], i32[in], i32[out], u8[out]) -> i64", small=True)
+def repeat_text(data, offsets, codes, ends, out):
+    """Write each row's string into ``out``, end to end, and where it ends after the 0 at the front of ``ends``.
+
+    A run of one code is copied twice as long each time. Returns the bytes of all, or -1 where ``out`` has no room for them.
+    """
+    at = ZERO
+    room = u(len(out))
+    ends[0] = 0
+    i = 0
+    while i < len(codes):
+        code = codes[i]
+        start = u(offsets[code])
+        size = u(offsets[code + 1]) - start
+        begin = at
+        while i < len(codes) and codes[i] == code:
+            at += size
+            i += 1
+            ends[i] = at
+        if at > room:
+            return -1
+        for j in range(size):
+            out[begin + j] = data[start + j]
+        done = size
+        while begin + done < at:
+            count = min(done, at - begin - done)
+            for j in range(count):
+                out[begin + done + j] = out[begin + j]
+            done += count
+    return np.int64(at)
