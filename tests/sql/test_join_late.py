@@ -88,7 +88,7 @@ def test_order_and_limit_take_only_what_they_leave(db: tsdb.Database) -> None:
     late, _ = both(db, f"{SEED} ORDER BY s.time DESC LIMIT 3")
     assert (late["take_rows"], late["take_rows_unique"]) == (3, 3)
     late, _ = both(db, f"{SEED} WHERE f.n % 2 = 1 OR f.n > 10 ORDER BY f.n LIMIT 7 OFFSET 2")
-    assert late.get("take_rows", 7) == 7
+    assert late["take_rows"] == SELECTED  # the condition is DuckDB's, and so are order and limit
 
 
 def test_a_row_that_many_repeat_is_read_once(db: tsdb.Database) -> None:
@@ -137,7 +137,7 @@ def test_chains_and_both_sides(db: tsdb.Database) -> None:
         ("SELECT w.frame_id FROM more w LEFT JOIN frames f ON f.frame_id = w.frame_id", "no column is late"),
         ("SELECT f.note FROM more w JOIN selected f ON f.frame_id = w.frame_id", "its late columns take little memory"),
         ("SELECT f.n, f.image FROM more w JOIN frames f ON f.frame_id = w.frame_id", "deferred: n, image (held in memory)"),
-        (f"{SEED} ORDER BY f.image IS NULL LIMIT 1", None),
+        (SEED.replace("JOIN frames", "FULL JOIN frames"), None),
     ],
 )
 def test_explain_says_what_was_decided_and_why(db: tsdb.Database, sql: str, reason: str | None) -> None:

@@ -1,13 +1,15 @@
-"""How DuckDB names and types the columns of a SELECT, asked over a relation of the right columns without rows."""
+"""How DuckDB names and types the columns of a SELECT, asked over relations of the right columns without rows."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from functools import lru_cache
 
 import duckdb
 
 from tsdb.exec.duck_instance import cursor
-from tsdb.plan.node import Frame
+from tsdb.plan.node import DuckQuery, Frame, Plan
 from tsdb.quoting import quoted_name
 
 #: (name, DuckDB's name of its type) of a relation's columns.
@@ -28,6 +30,33 @@ def shown_columns(before: str, columns: Columns, after: str) -> Columns | None:
         relation = connection.sql(f"{before} {empty_relation(columns)} {after}")
         return tuple(zip(relation.columns, map(str, relation.types), strict=True))
     except duckdb.Error:
+        return None
+    finally:
+        connection.close()
+
+
+def described(query: DuckQuery, columns_of: Callable[[Plan], Columns]) -> tuple[Columns, int | None] | None:
+    """The columns of a query, and about how many rows it has where it reads nothing of ours; None where DuckDB refuses it.
+
+    ``columns_of`` says what the inputs have that are no frames.
+    """
+    connection = cursor()
+    try:
+        empty = []
+        for name, child in query.inputs:
+            if isinstance(child, Frame):
+                connection.register(name, child.value)
+            else:
+                empty.append(f"{quoted_name(name)} AS {empty_relation(columns_of(child))}")
+        text = f"{'WITH ' if empty else ''}{', '.join(empty)} SELECT * FROM (\n{query.sql}\n) AS q"
+        parameters = list(query.parameters) or None
+        relation = connection.sql(text, params=parameters)
+        columns = tuple(zip(relation.columns, map(str, relation.types), strict=True))
+        if query.inputs:
+            return columns, None
+        plan = connection.execute(f"EXPLAIN (FORMAT json) {text}", parameters or []).fetchall()[0][1]
+        return columns, int(json.loads(plan)[0]["extra_info"]["Estimated Cardinality"])
+    except (duckdb.Error, LookupError, TypeError, ValueError):
         return None
     finally:
         connection.close()

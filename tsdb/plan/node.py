@@ -197,7 +197,7 @@ class DuckQuery:
 
     ``catalog`` are the definitions of tables that DuckDB's own catalog shows, for queries of information_schema and the like.
     ``place`` says where something at an offset of ``sql`` stands in the statement, for people. ``columns`` are the names and types
-    of what it gives, where these are known and ours.
+    of what it gives, where these are known and ours; ``rows`` is about how many there are, where that is known.
     """
 
     sql: str
@@ -207,6 +207,7 @@ class DuckQuery:
     keys: tuple[Keys, ...] = ()
     place: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
     columns: tuple[tuple[str, ColumnType], ...] = ()
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

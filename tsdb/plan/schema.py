@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from tsdb.plan.grouping import ColumnKey
 from tsdb.plan.node import (
@@ -27,14 +28,30 @@ from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
 from tsdb_format.types import FLOAT, INT64, ColumnType, Kind
 
 if TYPE_CHECKING:
-    from tsdb.storage.snapshot import Snapshot
+    from tsdb.catalog.table import Table
 
 _DUCKDB_NAMES = {
     Kind.STRING: "VARCHAR", Kind.INT32: "INTEGER", Kind.INT64: "BIGINT", Kind.TIMESTAMP_US: "TIMESTAMP",
 }  # fmt: skip
 
 
-def output_schema(plan: Plan, snapshot: Snapshot) -> list[tuple[str, ColumnType]]:
+class Defined(Protocol):
+    """What has a table's definition, such as its snapshot."""
+
+    @property
+    def table(self) -> Table:
+        """The definition."""
+
+
+class Catalog(Protocol):
+    """Tables by name: a snapshot, or definitions alone."""
+
+    @property
+    def tables(self) -> Mapping[str, Defined]:
+        """The tables."""
+
+
+def output_schema(plan: Plan, snapshot: Catalog) -> list[tuple[str, ColumnType]]:
     """(name, type) of each column. The columns of a DuckQuery are known only to DuckDB."""
     match plan:
         case TableScan(table=name, columns=columns, row_id=row_id, distances=distances):

@@ -58,6 +58,8 @@ def rows_about(plan: Plan, snapshot: Snapshot) -> int:
             return max(rows_about(left, snapshot), rows_about(right, snapshot))
         case Frame(value=value):
             return _frame_rows(value)
+        case DuckQuery(rows=int() as rows):
+            return rows
         case DuckQuery(inputs=inputs) if inputs:
             return max(rows_about(child, snapshot) for _, child in inputs)
     return 1

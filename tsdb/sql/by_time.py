@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -16,6 +16,8 @@ from tsdb.sql.nesting import Range, closing
 from tsdb.sql.select import plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.table_text import TableText
+from tsdb.sql.token import Token
+from tsdb_format.schema import Schema
 
 Splice = tuple[int, int, str]
 _NAMES = frozenset({"first", "last"})
@@ -35,41 +37,48 @@ def by_time_splices(
     clauses = find_clauses(query.tokens, select, reference.node)
     if clauses is None:
         return [], []
-    text = TableText(query, reference, environment)
+    text, schema = TableText(query, reference, environment), reference.table.schema
     splices: list[Splice] = []
+
+    def spelt(column: str) -> str:
+        return f"{quoted_name(reference.alias)}.{quoted_name(column)}"
+
     for place, item in zip(clauses.items, select.expressions, strict=True):
-        changed = [splice for call in _calls(text, place) for splice in _by_time(text, call)]
+        changed = list(ordered_by_time(query.tokens, place, schema, spelt))
         splices += changed
         if changed and not isinstance(item, exp.Alias):
             shown = _shown(text, clauses, place)
             end = text_place(query.tokens, place)[1]
             splices += [] if shown is None else [(end, end, f" AS {quoted_name(shown)}")]
     others = [clauses.body(word) for word in ("HAVING", "QUALIFY", "ORDER")]
-    splices += [splice for place in others if place is not None for call in _calls(text, place) for splice in _by_time(text, call)]
-    schema = reference.table.schema
+    splices += [each for place in others if place is not None for each in ordered_by_time(query.tokens, place, schema, spelt)]
     return splices, [schema.time.name, *(tag.name for tag in schema.tags)] if splices else []
 
 
-def _calls(text: TableText, place: Range) -> Iterator[CallText]:
+def ordered_by_time(tokens: Sequence[Token], place: Range, schema: Schema, spelt: Callable[[str], str]) -> Iterator[Splice]:
+    """The changes that make the calls at a place go by the time of a table, whose columns are ``spelt`` so."""
+    for call in _calls(tokens, place):
+        yield from _by_time(tokens, call, schema, spelt)
+
+
+def _calls(tokens: Sequence[Token], place: Range) -> Iterator[CallText]:
     """The calls of a SELECT's own, not those of its subqueries."""
     at, stop = place
     while at < stop:
-        token = text.tokens[at]
-        if token.is_symbol("(") and at + 1 < stop and text.tokens[at + 1].upper in ("SELECT", "FROM", "WITH", "VALUES"):
-            at = closing(text.tokens, at)
+        token = tokens[at]
+        if token.is_symbol("(") and at + 1 < stop and tokens[at + 1].upper in ("SELECT", "FROM", "WITH", "VALUES"):
+            at = closing(tokens, at)
             continue
-        call = read_call(text.tokens, at, stop) if token.is_name and token.text.lower() in _NAMES else None
+        call = read_call(tokens, at, stop) if token.is_name and token.text.lower() in _NAMES else None
         if call is not None and call.plain and len(call.arguments) == 1:
             yield call
         at += 1
 
 
-def _by_time(text: TableText, call: CallText) -> list[Splice]:
+def _by_time(tokens: Sequence[Token], call: CallText, schema: Schema, spelt: Callable[[str], str]) -> list[Splice]:
     """``first(x ORDER BY …)``: the first of the last by time is the last."""
-    schema, alias = text.reference.table.schema, quoted_name(text.reference.alias)
-    name, (_, end) = text.tokens[call.start], text_place(text.tokens, call.arguments[0])
-    order = [f"{alias}.{quoted_name(schema.time.name)}{' DESC' if call.name == 'last' else ''}"]
-    order += [f"{alias}.{quoted_name(tag.name)}" for tag in schema.tags]
+    name, (_, end) = tokens[call.start], text_place(tokens, call.arguments[0])
+    order = [f"{spelt(schema.time.name)}{' DESC' if call.name == 'last' else ''}", *(spelt(tag.name) for tag in schema.tags)]
     return [(name.start, name.end, "first"), (end, end, f" ORDER BY {', '.join(order)}")]
 
 

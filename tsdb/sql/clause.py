@@ -54,7 +54,11 @@ def text_place(tokens: Sequence[Token], place: Range) -> tuple[int, int]:
 
 def find_clauses(tokens: Sequence[Token], select: exp.Select, table: exp.Table) -> Clauses | None:
     """The clauses of the SELECT whose FROM is ``table``; None where the text does not show what the tree has."""
-    inside = span(table.this)
+    return clauses_around(tokens, select, span(table.this))
+
+
+def clauses_around(tokens: Sequence[Token], select: exp.Select, inside: tuple[int, int] | None) -> Clauses | None:
+    """As ``find_clauses``, of the SELECT in whose own text the token at the place ``inside`` stands."""
     at = next((i for i, token in enumerate(tokens) if (token.start, token.end) == inside), None)
     region = None if at is None else _region(tokens, at)
     spans = None if region is None else _spans(tokens, region)

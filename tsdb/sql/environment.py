@@ -37,6 +37,8 @@ class Environment:
     fold_tree: Callable[[Any], Constant | None] = _cannot
     members: Mapping[str, MemberSet | None] = field(default_factory=dict)
     native_joins: bool = True
+    #: What was left to DuckDB that might have been native, and why.
+    remarks: list[str] = field(default_factory=list)
     used_now: bool = False
     used_outside: bool = False
     compared_zone: bool = False

@@ -1,7 +1,6 @@
 """The select list of a join, computed by DuckDB over native rows: its text with columns named as the join names them.
 
-A list whose every item makes a row's value from that row alone is computed over the joined rows, and wide columns are then taken
-for these rows only. Aggregates, windows and whatever reads other rows leave the whole SELECT to DuckDB.
+Where every item makes a row's value from that row alone, wide columns are taken for the rows that are left of all else.
 """
 
 from __future__ import annotations
@@ -20,44 +19,88 @@ from tsdb.sql.token import PARAMETER, Token
 from tsdb.sql.tree import span
 
 Splice = tuple[int, int, str]
-#: The name above the joins of the column that a reference names; raises where it names none.
-Name = Callable[[exp.Column], str]
+#: What a reference becomes above the joins, None where it names an item of the list; raises where it may be something else.
+Name = Callable[[exp.Column], str | None]
+#: The columns of ``*`` and ``t.*`` as text above the joins, with the names that are shown.
+Star = Callable[[exp.Expr], Sequence[tuple[str, str]]]
+#: A side whose columns can be named, and those of them that USING has made one with columns before.
+Side = tuple[JoinSource, tuple[str, ...]]
 
 
-def list_splices(query: Query, select: exp.Select, place: Range, sources: Sequence[JoinSource], name: Name) -> list[Splice] | None:
-    """The changes that make the items of a list, tokens ``place``, read joined rows and keep their names; None where in doubt."""
+def list_splices(
+    query: Query, select: exp.Select, place: Range, sources: Sequence[Side], name: Name, star: Star, after: str = ""
+) -> list[Splice] | None:
+    """The changes that make the items of a list, tokens ``place``, read joined rows and keep their names; None where in doubt.
+
+    ``after`` is what has to follow FROM for the list to be one: a GROUP BY, named windows. Items with an alias have their names.
+    """
     tokens = query.tokens
     items = split(tokens, place)
-    if len(items) != len(select.expressions) or any(token.kind == PARAMETER for token in tokens[place[0] : place[1]]):
+    if len(items) != len(select.expressions):
         return None
-    shown = _shown(query, place, sources)
-    if shown is None or len(shown) != len(items):
+    shown = _shown(query, items, select.expressions, sources, after)
+    if shown is None:
         return None
     splices: list[Splice] = []
     for item, node, label in zip(items, select.expressions, shown, strict=True):
-        for column in node.find_all(exp.Column):
-            found = _column_place(column)
-            if found is None or not text_place(tokens, item)[0] <= found[0] < found[1] <= text_place(tokens, item)[1]:
+        start, end = text_place(tokens, item)
+        if is_star(node):
+            splices.append((start, end, ", ".join(f"{text} AS {quoted_name(label)}" for text, label in star(node))))
+            continue
+        for column in node.walk(prune=lambda each: isinstance(each, exp.Query)):
+            if not isinstance(column, exp.Column):
+                continue
+            found, text = column_place(column), name(column)
+            if found is None or not start <= found[0] < found[1] <= end:
                 return None
-            splices.append((*found, quoted_name(name(column))))
-        if not isinstance(node, exp.Alias):
-            end = text_place(tokens, item)[1]
+            if text is not None:
+                splices.append((*found, text))
+        if label:
             splices.append((end, end, f" AS {quoted_name(label)}"))
     return splices
 
 
-def _shown(query: Query, place: Range, sources: Sequence[JoinSource]) -> list[str] | None:
-    """The names that DuckDB shows."""
-    from tsdb.exec.shown import empty_relation, shown_columns
-
-    relations = [tuple((column.name, duckdb_name(column.type)) for column in (*each.columns, *each.extra)) for each in sources]
-    start, end = text_place(query.tokens, place)
-    others = "".join(f", {empty_relation(r)} AS {quoted_name(s.alias)}" for r, s in zip(relations[1:], sources[1:], strict=True))
-    found = shown_columns(f"SELECT {query.text[start:end]} FROM", relations[0], f"AS {quoted_name(sources[0].alias)}{others}")
-    return None if found is None else [name for name, _ in found]
+def is_star(node: exp.Expr) -> bool:
+    """Whether an item is ``*`` or ``t.*``."""
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def _column_place(column: exp.Column) -> tuple[int, int] | None:
+def _shown(
+    query: Query, items: Sequence[Range], nodes: Sequence[exp.Expr], sources: Sequence[Side], after: str
+) -> list[str] | None:
+    """The names that DuckDB shows for items without a name of their own, '' for the others."""
+    from tsdb.exec.shown import shown_columns
+
+    unnamed = [at for at, node in enumerate(nodes) if not isinstance(node, exp.Alias) and not is_star(node)]
+    names = [""] * len(nodes)
+    if not unnamed:
+        return names
+    tokens = query.tokens
+    if any(token.kind == PARAMETER for at in unnamed for token in tokens[slice(*items[at])]):
+        return None
+    (first, _), *others = sources
+    relations = "".join(_relation(source, merged) for source, merged in others)
+    texts = ", ".join(query.text[slice(*text_place(tokens, items[at]))] for at in unnamed)
+    found = shown_columns(f"SELECT {texts} FROM", _columns(first), f"AS {quoted_name(first.alias)}{relations} {after}")
+    if found is None or len(found) != len(unnamed):
+        return None
+    for at, (label, _) in zip(unnamed, found, strict=True):
+        names[at] = label
+    return names
+
+
+def _columns(source: JoinSource) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name, duckdb_name(column.type)) for column in (*source.columns, *source.extra))
+
+
+def _relation(source: JoinSource, merged: Sequence[str]) -> str:
+    from tsdb.exec.shown import empty_relation
+
+    using = f" USING ({', '.join(map(quoted_name, merged))})" if merged else ""
+    return f" {'JOIN' if merged else 'CROSS JOIN'} {empty_relation(_columns(source))} AS {quoted_name(source.alias)}{using}"
+
+
+def column_place(column: exp.Column) -> tuple[int, int] | None:
     """The place of a reference in the text, its qualifier included."""
     qualifier = column.args.get("table")
     last = span(column.this)

@@ -1,17 +1,18 @@
 """The sides of a join: what stands in FROM under one name, with the columns that are known of it.
 
-That is a table, the caller's data, or a SELECT of plain columns over one table, in parentheses or named by WITH.
+That is a table, a SELECT of plain columns over one table, in parentheses or named by WITH, the caller's data, or anything else that
+DuckDB has rows for (``tsdb.sql.join_query``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import DuckQuery, Filter, Frame, LastArrived, Plan, Project, TableScan
+from tsdb.plan.node import DuckQuery, Filter, Frame, HashJoin, LastArrived, Plan, Project, Side, TableScan
 from tsdb.plan.predicate import And, Predicate, columns_of
 from tsdb.plan.transform import transform
 from tsdb.quoting import quoted_name
@@ -19,11 +20,11 @@ from tsdb.sql.environment import Environment
 from tsdb.sql.last_row import bind_last_row
 from tsdb.sql.literal import only
 from tsdb.sql.select import bind_select, plain_table, refer
-from tsdb.sql.tree import is_local
+from tsdb.sql.statement import Query
+from tsdb.sql.tree import definition_of
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
 from tsdb_format.types import Role, parse_type
-
 
 #: Columns by which the right side of a LATEST JOIN tells when its rows arrived, in front of their number.
 ARRIVAL_PREFIX = "__arrival_"
@@ -57,6 +58,7 @@ class JoinSource:
 
     ``nullable`` is set where an outer join fills its columns, ``hidden`` where a semi or anti join shows none of them, ``last_of``
     where it is the right side of a LATEST JOIN: the columns of which it gives the last arrived row of each value.
+    ``with_conditions`` makes the same of a query that has conditions, given as text, where that may read less than a filter above.
     """
 
     alias: str
@@ -68,7 +70,12 @@ class JoinSource:
     hidden: bool = False
     origin: Origin | None = None
     last_of: tuple[str, ...] = ()
+    with_conditions: Callable[[Sequence[Query]], JoinSource | None] | None = None
     predicates: list[Predicate] = field(default_factory=list)
+    #: The text of each predicate; None where it is not known.
+    texts: list[Query | None] = field(default_factory=list)
+    #: Of the rows only those count whose column here has a partner in the plan's column.
+    members: list[tuple[str, Plan, str]] = field(default_factory=list)
     used: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,9 +86,22 @@ class JoinSource:
         return self._columns.get(name.lower())
 
     def plan(self) -> Plan:
-        """The rows that satisfy the predicates, with the columns that were used."""
+        """The rows that satisfy the conditions, with the columns that were used, and those that ``members`` look at."""
+        self.used.update(dict.fromkeys(column for column, _, _ in self.members))
+        made = self._filtered()
+        for column, members, key in self.members:
+            outputs: tuple[tuple[str, Side, str], ...] = tuple((name, "left", name) for name in self.used)
+            made = HashJoin(made, members, "semi", ((column, key),), outputs)
+        return made
+
+    def _filtered(self) -> Plan:
         if not self.predicates:
             return self._rows(tuple(self.used))
+        texts = [text for text in self.texts if text is not None]
+        if self.with_conditions is not None and len(texts) == len(self.predicates):
+            narrower = self.with_conditions(texts)
+            if narrower is not None:
+                return narrower.make(tuple(self.used))
         condition = And(tuple(self.predicates))
         made = self._rows(tuple(dict.fromkeys((*self.used, *sorted(columns_of(condition))))))
         if isinstance(made, TableScan):
@@ -96,60 +116,49 @@ class JoinSource:
         return self.origin.last_arrived(names, self.last_of)
 
 
-@dataclass
-class Surroundings:
-    """What names in FROM may mean: tables by lower-case name, the caller's data by name, SELECTs of a WITH by lower-case name."""
-
-    tables: Mapping[str, Table]
-    frames: Mapping[str, Frame]
-    queries: Mapping[str, exp.Select]
-    environment: Environment
-
-    def source(self, node: exp.Expr) -> JoinSource | None:
-        """What an item of FROM is; None where its columns are not known here."""
-        named = plain_table(node)
-        if named is None:
-            return self._subquery(node)
-        reference = refer(named, self.tables)
+def table_rows(node: exp.Expr, tables: Mapping[str, Table], environment: Environment) -> JoinSource | None:
+    """The side that a table is, or a SELECT of a table's columns, in parentheses or named by WITH; None for others."""
+    named, alias = plain_table(node), node.args.get("alias")
+    if named is not None:
+        reference = refer(named, tables)
         if reference is not None:
-            table = reference.table
-            names = {column.name: column.name for column in (*table.schema, SEQUENCE_COLUMN)}
-            return JoinSource(
-                reference.alias, tuple(table.schema), lambda names: TableScan(table.name, names), extra=(SEQUENCE_COLUMN,),
-                origin=Origin(table, TableScan(table.name, ()), names),
-            )  # fmt: skip
-        alias = named.alias or named.name
-        if is_local(named):
-            query = self.queries.get(named.name.lower())
-            return None if query is None else self._select(query, alias)
-        frame = self.frames.get(named.name)
-        return None if frame is None else _frame_source(frame, alias)
-
-    def _subquery(self, node: exp.Expr) -> JoinSource | None:
-        alias = node.args.get("alias") if isinstance(node, exp.Subquery) and only(node, "this", "alias") else None
-        if alias is None or not only(alias, "this") or not isinstance(alias.this, exp.Identifier):
-            return None
-        return self._select(node.this, alias.name)
-
-    def _select(self, node: exp.Expr, alias: str) -> JoinSource | None:
-        """A SELECT of columns, with what filters, sorts and limits its rows."""
-        if not isinstance(node, exp.Select):
-            return None
-        bound = bind_select(node, self.tables, self.environment) or bind_last_row(node, self.tables, self.environment)
-        if bound is None or not bound.native or bound.outputs is None:
-            return None
-        columns = {shown: bound.reference.column(name) for shown, name in bound.outputs}
-        if len({name.lower() for name in columns}) < len(bound.outputs):
-            return None
-        made = tuple(replace(column, name=shown) for shown, column in columns.items() if column is not None)
-        named, core = dict(bound.outputs), bound.core_plan()
-        origin = Origin(bound.reference.table, core, named)
-        if isinstance(core, TableScan) and all(shown == name for shown, name in bound.outputs):
-            return JoinSource(alias, made, lambda names: replace(core, columns=names), origin=origin)
-        return JoinSource(alias, made, lambda names: Project(core, tuple((name, named[name]) for name in names)), origin=origin)
+            return _table_source(reference.table, reference.alias)
+        found = definition_of(named)
+        plain = found is not None and only(found, "this", "alias") and only(found.args["alias"], "this")
+        return _select_source(found.this, named.alias_or_name, tables, environment) if plain and found is not None else None
+    if not isinstance(node, exp.Subquery) or not only(node, "this", "alias") or not isinstance(alias, exp.TableAlias):
+        return None
+    plain = only(alias, "this") and isinstance(alias.this, exp.Identifier)
+    return _select_source(node.this, alias.name, tables, environment) if plain else None
 
 
-def _frame_source(frame: Frame, alias: str) -> JoinSource | None:
+def _select_source(node: exp.Expr, alias: str, tables: Mapping[str, Table], environment: Environment) -> JoinSource | None:
+    """A SELECT of columns, with what filters, sorts and limits its rows."""
+    if not isinstance(node, exp.Select):
+        return None
+    bound = bind_select(node, tables, environment) or bind_last_row(node, tables, environment)
+    if bound is None or not bound.native or bound.outputs is None:
+        return None
+    columns = {shown: bound.reference.column(name) for shown, name in bound.outputs}
+    if len({name.lower() for name in columns}) < len(bound.outputs):
+        return None
+    made = tuple(replace(column, name=shown) for shown, column in columns.items() if column is not None)
+    named, core = dict(bound.outputs), bound.core_plan()
+    origin = Origin(bound.reference.table, core, named)
+    if isinstance(core, TableScan) and all(shown == name for shown, name in bound.outputs):
+        return JoinSource(alias, made, lambda names: replace(core, columns=names), origin=origin)
+    return JoinSource(alias, made, lambda names: Project(core, tuple((name, named[name]) for name in names)), origin=origin)
+
+
+def _table_source(table: Table, alias: str) -> JoinSource:
+    names = {column.name: column.name for column in (*table.schema, SEQUENCE_COLUMN)}
+    origin = Origin(table, TableScan(table.name, tuple(names)), names)
+    return JoinSource(
+        alias, tuple(table.schema), lambda wanted: TableScan(table.name, wanted), extra=(SEQUENCE_COLUMN,), origin=origin
+    )  # fmt: skip
+
+
+def frame_source(frame: Frame, alias: str) -> JoinSource | None:
     """The caller's data, of which columns of other types than ours are left out."""
     from tsdb.exec.shown import frame_columns
 

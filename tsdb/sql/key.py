@@ -48,7 +48,7 @@ def key_plan(
     """
     start, end = place
     tokens = tuple(Token(kind, text, a - start, b - start) for kind, text, a, b in query.tokens if start <= a and b <= end)
-    if not _stands_alone(inner, tables, frames) or not _is_settled(inner, tokens):
+    if not stands_alone(inner, tables, frames) or not is_settled(inner, tokens):
         return None
     from tsdb.sql.binder import TreeBinder
 
@@ -61,7 +61,7 @@ def key_plan(
     return plan
 
 
-def _stands_alone(inner: exp.Select, tables: Mapping[str, Table], frames: Mapping[str, Frame]) -> bool:
+def stands_alone(inner: exp.Select, tables: Mapping[str, Table], frames: Mapping[str, Frame]) -> bool:
     """Whether every column of a SELECT is surely one of its own sources."""
     if any(isinstance(node, exp.Query | exp.Lambda | exp.Pivot | exp.Lateral) for node in inner.walk() if node is not inner):
         return False
@@ -87,7 +87,7 @@ def _stands_alone(inner: exp.Select, tables: Mapping[str, Table], frames: Mappin
     return bool(aliases)
 
 
-def _is_settled(inner: exp.Select, tokens: Sequence[Token]) -> bool:
+def is_settled(inner: exp.Select, tokens: Sequence[Token]) -> bool:
     """Whether a SELECT gives the same rows whoever computes it, and whenever."""
     distinct = inner.args.get("distinct")
     if any(inner.args.get(name) for name in _CHOOSING_CLAUSES) or (distinct is not None and distinct.args.get("on")):

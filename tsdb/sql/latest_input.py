@@ -8,10 +8,10 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import Frame, LastArrived
+from tsdb.plan.node import LastArrived
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
-from tsdb.sql.join_source import JoinSource, Surroundings
+from tsdb.sql.join_source import JoinSource, table_rows
 from tsdb.sql.latest_join import NO_RIGHT_SIDE, ONLY_EQUALITIES, is_latest, refuse
 from tsdb.sql.literal import only
 from tsdb.sql.statement import Query
@@ -28,13 +28,10 @@ def latest_inputs(query: Query, tree: exp.Query, tables: Mapping[str, Table], en
     """The right side of every LATEST JOIN of a query; raises InvalidInput for one that is none."""
     if not query.latest_joins:
         return
-    queries = {cte.alias.lower(): cte.this for cte in tree.find_all(exp.CTE) if isinstance(cte.this, exp.Select)}
-    frames: dict[str, Frame] = {}
-    surroundings = Surroundings(tables, frames, queries, environment)
     for join in tree.find_all(exp.Join):
         if not is_latest(query, join):
             continue
-        source = surroundings.source(join.this)
+        source = table_rows(join.this, tables, environment)
         if source is None or source.origin is None:
             refuse(query, join, NO_RIGHT_SIDE)
         keys = tuple(dict.fromkeys(_keys(query, join, source)))

@@ -29,12 +29,14 @@ class BoundQuery:
 
     ``columns`` are the shown names of a native plan, whose batches hold them in order; None where DuckDB names them. ``volatile``
     says that the plan holds the moment of its binding, the caller's data, or choices by how much is stored, and must not be kept.
+    ``remarks`` are about what was left to DuckDB.
     """
 
     naive: Plan
     plan: Plan
     columns: tuple[str, ...] | None
     volatile: bool
+    remarks: tuple[str, ...] = ()
 
 
 class Planner:
@@ -64,7 +66,8 @@ class Planner:
         plan = optimize(naive, settings, snapshot)
         if snapshot is not None and held_bytes(plan, snapshot) > settings.memory_limit * _HELD_MAX:
             environment.native_joins = False
+            environment.remarks.append("hash_join: declined: what it would hold is more than memory_limit allows")
             naive, shown = kept[1].bind(tables, settings, environment)
             plan = optimize(naive, settings, snapshot)
         volatile = environment.used_now or environment.used_outside or has_join(naive)
-        return BoundQuery(naive, plan, shown, volatile)
+        return BoundQuery(naive, plan, shown, volatile, tuple(dict.fromkeys(environment.remarks)))

@@ -27,6 +27,7 @@ from tsdb.sql.by_time import by_time_splices
 from tsdb.sql.call import SYNTAX_WORDS
 from tsdb.sql.constant import duckdb_text, for_duckdb
 from tsdb.sql.environment import Environment, parameter_names
+from tsdb.sql.join_text import bind_join_text
 from tsdb.sql.key import KEY_KINDS, key_plan
 from tsdb.sql.last_row import bind_last_row, reduced_input
 from tsdb.sql.latest_input import latest_inputs
@@ -149,21 +150,25 @@ class _Rewriter:
         names = {token.text.lower() for token in query.tokens if token.is_name}
         self.names = None if _reads_all(tree, query.tokens) else names
         self.sequence = SEQUENCE_NAME in names
+        #: Nodes of FROM clauses that an input stands for, by identity, and the SELECTs that read it.
+        self.covered: set[int] = set()
 
     def run(self, outside: Sequence[tuple[str, Plan]]) -> DuckQuery:
+        if self.native and self.environment.native_joins:
+            self._replace_joins()
         replaced = self._replace_latest()
         if self.native:
             replaced |= self._replace_native_subqueries() | self._replace_aggregates()
         reduced = self._reduce_inputs() if self.native else {}
         pushed: dict[int, list[Predicate]] = {}
-        for select in self.tree.find_all(exp.Select):
+        for select in self._selects():
             pushed.update(pushed_predicates(select, self.tables, self.environment))
             if not self._is_replaced(select, replaced):
                 self._go_by_time(select)
         for node in self.tree.find_all(exp.Table):
             named = isinstance(node.this, exp.Identifier) and node.name.lower() in self.tables and not is_local(node)
             named = named and node.text("db").lower() in ("", "main")
-            if named and id(node) not in replaced:
+            if named and id(node) not in replaced and id(node) not in self.covered:
                 self._replace_table(node, pushed.get(id(node), []) if self.native else [], reduced.get(id(node)))
         if self.sequence:
             self._hide_sequence_in_stars()
@@ -173,13 +178,30 @@ class _Rewriter:
         made = assemble(self.query, self.splices, (*self.inputs, *outside), self.environment)
         return replace(made, keys=tuple(self._keys({name: plan for name, plan in outside if isinstance(plan, Frame)})))
 
+    def _selects(self) -> Iterator[exp.Select]:
+        """The SELECTs whose text still has its FROM."""
+        return (select for select in self.tree.find_all(exp.Select) if id(select) not in self.covered)
+
+    def _replace_joins(self) -> None:
+        """Have an input stand for all that native joins join in a FROM; outer ones come first, and hold what is within them."""
+        for select in self._selects():
+            named = _names_column(select)
+            name = f"{INPUT_PREFIX}{len(self.inputs)}"
+            made = None if named else bind_join_text(self.query, select, self.tree, self.tables, self.environment, name)
+            if made is not None:
+                self._input(made.plan)
+                self.splices += made.splices
+                self.covered |= {*made.covered, id(select)}
+
     def _keys(self, frames: Mapping[str, Frame]) -> Iterator[Keys]:
         """The subqueries that scans may take keys from."""
         if not self.native:
             return
-        for select in self.tree.find_all(exp.Select):
+        for select in self._selects():
             for node, column, inner in key_subqueries(select, self.tables):
                 from_ = inner.args.get("from_")
+                if from_ is not None and from_.this.name in self.environment.members:  # which the condition itself tells the scan
+                    continue
                 place = (
                     self._parenthesis(span(from_.this.this)) if from_ is not None and plain_table(from_.this) is not None else None
                 )
@@ -200,8 +222,6 @@ class _Rewriter:
         table = self.tables[node.name.lower()]
         start, end, takes_alias = self._place(node)
         columns = _all_columns(table, self.sequence)
-                if from_ is not None and from_.this.name in self.environment.members:  # which the condition itself tells the scan
-                    continue
         if self.names is not None:
             columns = tuple(name for name in columns if name.lower() in self.names)
         if not takes_alias:  # the input goes by the table's own name
@@ -243,6 +263,8 @@ class _Rewriter:
         """Have the right sides of LATEST JOINs give their last arrived rows; the ids of the table nodes of these sides."""
         replaced: set[int] = set()
         for item, plan in latest_inputs(self.query, self.tree, self.tables, self.environment):
+            if id(item) in self.covered:
+                continue
             if isinstance(item, exp.Table):
                 start, end, _ = self._place(item)
                 alias = "" if item.args.get("alias") else f" AS {quoted_name(item.name)}"
@@ -258,7 +280,7 @@ class _Rewriter:
     def _replace_native_subqueries(self) -> set[int]:
         """Make inputs of subqueries that are native and limited, or of newest rows; the ids of the table nodes inside them."""
         replaced: set[int] = set()
-        for select in self.tree.find_all(exp.Select):
+        for select in self._selects():
             if (
                 select is self.tree
                 or id(select) in self.whole
@@ -280,7 +302,7 @@ class _Rewriter:
     def _replace_aggregates(self) -> set[int]:
         """Let SELECTs read an Aggregate in place of its table and GROUP BY; the ids of these table nodes."""
         replaced: set[int] = set()
-        for select in self.tree.find_all(exp.Select):
+        for select in self._selects():
             if _names_column(select):
                 continue
             made = bind_aggregate(self.query, select, self.tables, self.environment)
@@ -325,7 +347,7 @@ class _Rewriter:
 
     def _reduce_inputs(self) -> dict[int, LastRow]:
         """The newest rows, by ``id`` of the table nodes for which these are enough."""
-        found = [reduced_input(select, self.tables, self.environment) for select in self.tree.find_all(exp.Select)]
+        found = [reduced_input(select, self.tables, self.environment) for select in self._selects()]
         return {id(node): rows for node, rows in (pair for pair in found if pair is not None)}
 
     def _parenthesis(self, inside: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -357,7 +379,7 @@ class _Rewriter:
         for star in self.tree.find_all(exp.Star):
             select = star.find_ancestor(exp.Select)
             place = span(star)
-            if isinstance(star.parent, exp.Count) or select is None:
+            if isinstance(star.parent, exp.Count) or select is None or id(select) in self.covered:
                 continue
             from_ = select.args.get("from_")
             items = [from_.this if from_ is not None else None, *(join.this for join in select.args.get("joins") or ())]

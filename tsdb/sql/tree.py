@@ -51,30 +51,38 @@ def _mark_local(tree: exp.Query) -> None:
     if next(tree.find_all(exp.CTE), None) is None:
         return
     for node in tree.find_all(exp.Table):
-        if node.args.get("db") is None and _names_cte(node, node.name.lower()):
-            node.meta[_LOCAL] = True
+        found = _named_cte(node, node.name.lower()) if node.args.get("db") is None else None
+        if found is not None:
+            node.meta[_LOCAL] = found
 
 
-def _names_cte(node: exp.Expr, name: str) -> bool:
-    """Whether a WITH around ``node`` defines ``name`` before it; a recursive one also within itself."""
+def _named_cte(node: exp.Expr, name: str) -> exp.CTE | None:
+    """What a WITH around ``node`` defines as ``name`` before it; a recursive one also within itself."""
     inside: exp.Expr = node
     while (parent := inside.parent) is not None:
         if isinstance(parent, exp.With):
             at = next(at for at, cte in enumerate(parent.expressions) if cte is inside)
-            if any(cte.alias.lower() == name for cte in parent.expressions[: at + bool(parent.args.get("recursive"))]):
-                return True
+            defined = parent.expressions[: at + bool(parent.args.get("recursive"))]
             inside = parent.parent or parent  # the query of this WITH is seen from inside it
-            continue
-        clause = parent.args.get("with_")
-        if clause is not None and clause is not inside and any(cte.alias.lower() == name for cte in clause.expressions):
-            return True
-        inside = parent
-    return False
+        else:
+            clause = parent.args.get("with_")
+            defined = clause.expressions if isinstance(clause, exp.With) and clause is not inside else []
+            inside = parent
+        found = next((cte for cte in defined if isinstance(cte, exp.CTE) and cte.alias.lower() == name), None)
+        if found is not None:
+            return found
+    return None
 
 
 def is_local(table: exp.Table) -> bool:
     """Whether a table is one of a WITH clause."""
-    return bool(table.meta.get(_LOCAL))
+    return _LOCAL in table.meta
+
+
+def definition_of(table: exp.Table) -> exp.CTE | None:
+    """What a WITH clause defines the table to be; None for others."""
+    found = table.meta.get(_LOCAL)
+    return found if isinstance(found, exp.CTE) else None
 
 
 def span(identifier: exp.Expr | None) -> tuple[int, int] | None:
