@@ -23,6 +23,8 @@ Int32Array = NDArray[np.int32]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LAST = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
+#: What hashing eight bytes starts from.
+_EIGHT = np.uint64(8 * int(_MIX) % 2**64)
 #: Kinds that have no hash.
 UNHASHED = frozenset({Kind.BLOB, Kind.VECTOR})
 
@@ -71,7 +73,7 @@ def _words(values: NDArray[np.generic]) -> UInt64Array:
 
 def _of_words(words: UInt64Array) -> UInt64Array:
     """What ``hash_bytes`` makes of eight bytes each."""
-    found = (np.uint64(8) * _MIX ^ words) * _MIX
+    found = (_EIGHT ^ words) * _MIX
     found ^= found >> _HALF
     found = found * _MIX  # the rest, of no bytes
     found ^= found >> _HALF

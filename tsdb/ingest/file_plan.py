@@ -35,11 +35,15 @@ class ColumnPlan:
 
 @dataclass(slots=True)
 class TimeOptions:
-    """What the caller says about times, and what was found out on the way, for all files of one ingest."""
+    """What the caller says about times, and what was found out on the way, for all files of one ingest.
+
+    With ``table_gives``, rows need none: they get the moment of their commit.
+    """
 
     time: str | None = None
     time_unit: str | None = None
     timezone: str | None = None
+    table_gives: bool = False
     notes: list[str] = field(default_factory=list)
     _readings: dict[str, TimeReading] = field(default_factory=dict)
 
@@ -118,7 +122,7 @@ def plan_csv(source: Source, schema: Schema, options: TimeOptions, blobs: Blobs 
             )
         matched = dict(enumerate(wanted))
     else:
-        matched = match_header(source, layout.header, schema, options.time, blobs)
+        matched = match_header(source, layout.header, schema, options, blobs)
     plans: list[ColumnPlan] = []
     for index, column in matched.items():
         cells = [row[index] for row in layout.sample if index < len(row)]
@@ -144,7 +148,7 @@ def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeO
         [[rows]] = connection.execute(f"SELECT sum(num_rows) FROM {metadata}").fetchall()
     except duckdb.Error as error:
         raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
-    matched = match_header(source, names, schema, options.time, blobs)
+    matched = match_header(source, names, schema, options, blobs)
     plans: list[ColumnPlan] = []
     for index, column in matched.items():
         cells = [row[index] for row in sample]
@@ -155,13 +159,14 @@ def plan_parquet(connection: Any, source: Source, schema: Schema, options: TimeO
 
 
 def match_header(
-    source: Source, names: Sequence[str], schema: Schema, time: str | None, blobs: Blobs = NO_BLOBS
+    source: Source, names: Sequence[str], schema: Schema, times: TimeOptions, blobs: Blobs = NO_BLOBS
 ) -> dict[int, Column]:
     """Which column of the table each of the file's is; those that the table does not have are left out.
 
     ``blobs`` are columns of the table by the file's columns that name their files: these come as texts.
     """
     by_name: Mapping[str, Column] = {column.name.lower(): column for column in schema if column.name not in blobs}
+    time = times.time
     for column_name, path_name in blobs.items():
         if path_name.lower() not in {name.lower() for name in names}:
             raise NotFound(f"{source.path} has no column {path_name!r}; it has: {', '.join(names)}")
@@ -180,11 +185,11 @@ def match_header(
         if column.name in source.path_tags:
             raise InvalidInput(f"{source.path} has a column {name!r}, and its path gives that tag too")
         matched[index] = column
-    if schema.time not in matched.values():
+    if schema.time not in matched.values() and not times.table_gives:
         raise NotFound(
             f"{source.path} has no column {schema.time.name!r} for the time; it has: {', '.join(names)} (say which one it is)"
         )
-    if len(matched) == 1 and len(names) > 1 and any(column.role is Role.FIELD for column in schema):
+    if len(names) > 1 and any(column.role is Role.FIELD for column in schema) and set(matched.values()) <= {schema.time}:
         raise NotFound(f"{source.path} shares no column but the time with the table; it has: {', '.join(names)}")
     return matched
 

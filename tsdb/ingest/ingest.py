@@ -107,6 +107,7 @@ def ingest(
     limit = memory_limit or memory_default()
     with _Reader(store.threads, limit) as reader:
         target, created = _target(store, reader, table or table_name(sources), sources, tags, options, create)
+        options.table_gives = target.options.time_is_now
         job = _Job(store, target, reader, sources, options, limit, again, blob_columns(target.schema, blob or {}))
         try:
             with RejectFile(rejects, more=job.resumes()) as reject_file:

@@ -1,7 +1,8 @@
-"""CREATE TABLE: columns with types and roles, options, partitions and shards.
+"""CREATE TABLE and CREATE STREAM: columns with types and roles, keys, options, partitions and shards.
 
 A column is ``name TYPE [TIME | TAG | FIELD | ATTRIBUTE]``. Without a role it is a field, except that the first timestamp is the
-TIME column of a table that declares none. ``name TIME`` alone is a TIME column of type TIMESTAMP_NS.
+TIME column of a table that declares none; a stream that declares none gets one, which is the moment of the commit. ``name TIME``
+alone is a TIME column of type TIMESTAMP_NS. The columns of a stream's PRIMARY KEY are its tags.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 from tsdb.catalog.table import TableOptions, build_schema
 from tsdb.sql.duration import parse_duration
 from tsdb.sql.statement import CreateTable
+from tsdb.sql.stream_ddl import DeclaredColumn, check_shards, read_primary_key, read_shard_by, stream_columns
 from tsdb.sql.token import Cursor
 from tsdb.suggestion import hint
 from tsdb_format.errors import InvalidInput
@@ -40,24 +42,45 @@ _CONSTRAINTS = frozenset(
 
 
 def read_create_table(cursor: Cursor) -> CreateTable:
-    """The rest of a statement after CREATE TABLE."""
+    """The rest of a statement after CREATE TABLE or CREATE STREAM, of which the second word is still to be read."""
+    stream = cursor.word() == "STREAM"
+    cursor.expect("STREAM" if stream else "TABLE")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
-    name = cursor.name("a table name")
+    name = cursor.name("a name")
     if cursor.word() == "AS":
         raise InvalidInput("CREATE TABLE … AS is not known: create the table with its roles, then INSERT INTO it")
     cursor.expect_symbol("(")
-    columns = [read_column(cursor)]
-    while cursor.accept_symbol(","):
-        if cursor.symbol() == ")":
+    options: dict[str, Any] = {}
+    columns: list[DeclaredColumn] = []
+    while True:
+        if stream and cursor.word() == "PRIMARY" and cursor.word(1) == "KEY":
+            read_primary_key(cursor, options)
+        else:
+            columns.append(read_column(cursor))
+            _read_default(cursor, columns[-1], options)
+        if not cursor.accept_symbol(",") or cursor.symbol() == ")":
             break
-        columns.append(read_column(cursor))
     cursor.expect_symbol(")")
-    options = _read_options(cursor)
+    _read_options(cursor, options, stream)
     cursor.end()
-    return CreateTable(name, _schema(columns), TableOptions(**options), if_not_exists)
+    if stream:
+        columns = stream_columns(columns, options)
+    schema = _schema(columns)
+    check_shards(schema, options)
+    return CreateTable(name, schema, TableOptions(**options), if_not_exists)
 
 
-def _schema(columns: list[tuple[str, str, Role | None]]) -> Schema:
+def _read_default(cursor: Cursor, column: DeclaredColumn, options: dict[str, Any]) -> None:
+    """``DEFAULT now()`` of a TIME column."""
+    if column[2] is Role.TIME and cursor.accept("DEFAULT"):
+        if not cursor.accept("CURRENT_TIMESTAMP"):
+            cursor.expect("NOW")
+            cursor.expect_symbol("(")
+            cursor.expect_symbol(")")
+        options["time_is_now"] = True
+
+
+def _schema(columns: list[DeclaredColumn]) -> Schema:
     """Give roles to plain columns and build the schema."""
     if not any(role is Role.TIME for _, _, role in columns):
         first = next((i for i, (_, kind, role) in enumerate(columns) if role is None and parse_type(kind).is_time), None)
@@ -67,7 +90,7 @@ def _schema(columns: list[tuple[str, str, Role | None]]) -> Schema:
     return build_schema((name, kind, role or Role.FIELD) for name, kind, role in columns)
 
 
-def read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
+def read_column(cursor: Cursor) -> DeclaredColumn:
     """The name, type and role of a column, which a comma, a parenthesis or the end of the statement follows."""
     if cursor.word() in _CONSTRAINTS and (cursor.word(1) == "KEY" or cursor.symbol(1) == "("):
         raise InvalidInput(f"{cursor.word()} is not known here: a table's rows are unique by its tags and time")
@@ -80,7 +103,7 @@ def read_column(cursor: Cursor) -> tuple[str, str, Role | None]:
     role = role or _read_role(cursor)
     if not_null and role is not Role.TIME:
         raise InvalidInput(f"column {name!r} cannot be NOT NULL: only the TIME column never is NULL")
-    if not cursor.done and cursor.symbol() not in (",", ")"):
+    if not cursor.done and cursor.symbol() not in (",", ")") and not (role is Role.TIME and cursor.word() == "DEFAULT"):
         if cursor.word() in _CONSTRAINTS:
             raise InvalidInput(f"column {name!r}: {cursor.word()} is not known here; a column has a name, a type and a role")
         cursor.fail(f"TIME, TAG, FIELD, ATTRIBUTE, ',' or ')' after column {name!r}")
@@ -116,8 +139,7 @@ def _read_type(cursor: Cursor, column: str) -> str:
         raise InvalidInput(f"column {column!r}: {error}") from None
 
 
-def _read_options(cursor: Cursor) -> dict[str, Any]:
-    options: dict[str, Any] = {}
+def _read_options(cursor: Cursor, options: dict[str, Any], stream: bool) -> None:
     while not cursor.done:
         if cursor.accept("WITH"):
             read_option_list(cursor, options)
@@ -128,10 +150,11 @@ def _read_options(cursor: Cursor) -> dict[str, Any]:
         elif cursor.accept("SHARDS"):
             _put_option(options, "shards", cursor.literal("a number of shards"))
             if cursor.accept("BY"):
-                _skip_parenthesis(cursor)
+                read_shard_by(cursor, options)
+        elif stream and cursor.word() == "PRIMARY" and cursor.word(1) == "KEY":
+            read_primary_key(cursor, options)
         else:
-            cursor.fail("WITH, PARTITION BY INTERVAL, TTL or SHARDS")
-    return options
+            cursor.fail("WITH, PARTITION BY INTERVAL, TTL or SHARDS" + (" or PRIMARY KEY" if stream else ""))
 
 
 def read_option_list(cursor: Cursor, options: dict[str, Any]) -> None:
@@ -173,16 +196,6 @@ def _read_interval(cursor: Cursor) -> str:
     return value if isinstance(value, str) else f"{value} {cursor.name('a unit of time')}"
 
 
-def _skip_parenthesis(cursor: Cursor) -> None:
-    cursor.expect_symbol("(")
-    depth = 1
-    while depth:
-        if cursor.done:
-            cursor.fail("')'")
-        depth += {"(": 1, ")": -1}.get(cursor.symbol(), 0)
-        cursor.at += 1
-
-
 def _option_value(name: str, field: str, value: object) -> object:
     if field in ("ttl_ns", "partition_ns"):
         if isinstance(value, str) and not value.strip().isdigit():
@@ -191,7 +204,7 @@ def _option_value(name: str, field: str, value: object) -> object:
             raise InvalidInput(f"{name} needs a unit: write for example {name} = '30d'")
     if field == "mode":
         if not isinstance(value, str):
-            raise InvalidInput("mode is a word: 'table' or 'append'")
+            raise InvalidInput("mode is a word: 'table', 'append' or 'versioned_kv'")
         return value.lower()
     if isinstance(value, str) and value.strip().isdigit():
         value = int(value)

@@ -38,7 +38,7 @@ def insert(store: Store, statement: Insert, parameters: Parameters, settings: Se
     columns, by_name, source = _parts(statement, table)
     bound = Planner(source).bind(parameters, snapshot.definitions, settings, time.time_ns(), snapshot)
     context = ExecContext(snapshot, settings, settings.threads)
-    batches = None if by_name else _exact(bound.plan, columns, context)
+    batches = None if by_name else _exact(bound.plan, table, columns, context)
     if batches is None:
         batches = _converted(bound.plan, table, columns, by_name, context)
     if not batches:
@@ -90,13 +90,21 @@ def _listed(cursor: Cursor, table: Table) -> list[Column]:
     return columns
 
 
-def _exact(plan: Plan, columns: list[Column], context: ExecContext) -> list[Batch] | None:
+def _given(table: Table, columns: list[Column], count: int) -> list[Column]:
+    """The columns that ``count`` values are for: all, or without a time that the table gives. Raises InvalidInput."""
+    if count == len(columns) - 1 == len(table.schema) - 1 and table.options.time_is_now:
+        return [column for column in columns if column is not table.schema.time]
+    if count != len(columns):
+        raise InvalidInput(f"INSERT has {len(columns)} columns but {count} values")
+    return columns
+
+
+def _exact(plan: Plan, table: Table, columns: list[Column], context: ExecContext) -> list[Batch] | None:
     """The rows of a native plan whose types are the table's already; None where something must be converted."""
     if isinstance(plan, DuckQuery):
         return None
     schema = output_schema(plan, context.snapshot)
-    if len(schema) != len(columns):
-        raise InvalidInput(f"INSERT has {len(columns)} columns but {len(schema)} values")
+    columns = _given(table, columns, len(schema))
     if any(kind != column.type for (_, kind), column in zip(schema, columns, strict=True)):
         return None
     made = []
@@ -113,8 +121,8 @@ def _converted(plan: Plan, table: Table, columns: list[Column], by_name: bool, c
     source = plan if isinstance(plan, DuckQuery) else DuckQuery(f"FROM {_SOURCE}", ((_SOURCE, plan),))
     run = DuckRun(source, lambda: context)
     try:
-        if not by_name and len(run.columns) != len(columns):
-            raise InvalidInput(f"INSERT has {len(columns)} columns but {len(run.columns)} values")
+        if not by_name:
+            columns = _given(table, columns, len(run.columns))
         written = list(table.schema) if by_name else columns
         shown = ", ".join(f"{quoted_name(c.name)} {duckdb_name(c.type)}" for c in table.schema)
         target = "BY NAME" if by_name else f"({', '.join(quoted_name(c.name) for c in columns)})"

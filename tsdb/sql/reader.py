@@ -207,9 +207,8 @@ def _read_create(cursor: Cursor) -> CreateTable:
     cursor.expect("CREATE")
     if cursor.accept("OR", "REPLACE"):
         raise InvalidInput("CREATE OR REPLACE is not known: DROP TABLE IF EXISTS first")
-    if cursor.word() != "TABLE":
-        cursor.fail("TABLE after CREATE")
-    cursor.expect("TABLE")
+    if cursor.word() not in ("TABLE", "STREAM"):
+        cursor.fail("TABLE or STREAM after CREATE")
     from tsdb.sql.ddl import read_create_table
 
     return read_create_table(cursor)
@@ -240,7 +239,9 @@ def _read_conditional(word: str, cursor: Cursor) -> Statement:
 
 
 def _read_drop(cursor: Cursor) -> DropTable:
-    cursor.expect("DROP", "TABLE")
+    cursor.expect("DROP")
+    if not cursor.accept("STREAM"):
+        cursor.expect("TABLE")
     if_exists = cursor.accept("IF", "EXISTS")
     name = cursor.name("a table name")
     cursor.end()
@@ -256,7 +257,7 @@ def _read_show(cursor: Cursor) -> Statement:
         made = ShowFiles(cursor.name("a table name") if cursor.accept("FROM") else None)
     elif cursor.accept("QUERIES"):
         made = ShowQueries()
-    elif cursor.accept("CREATE", "TABLE"):
+    elif cursor.accept("CREATE", "TABLE") or cursor.accept("CREATE", "STREAM"):
         made = ShowCreateTable(cursor.name("a table name"))
     elif cursor.accept("SETTINGS"):
         made = ShowSettings()

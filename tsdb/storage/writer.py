@@ -37,6 +37,7 @@ from tsdb.storage.log_record import Change, Recorded
 from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.memtable import Memtable
+from tsdb.storage.moment import Moments
 from tsdb.storage.one_row import Row
 from tsdb.storage.reclaim import Reclaimer
 from tsdb.storage.report import Edit, WriteReport
@@ -87,6 +88,7 @@ class Writer:
         self.flushing = threading.RLock()
         self._writing = threading.RLock()
         self._naming = threading.Lock()
+        self._moments = Moments(versions.clock_ns)
 
     # ------------------------------------------------------------------------------------------------ tables
 
@@ -152,6 +154,7 @@ class Writer:
             count = columns.row_count
         else:
             count = max((_length(given) for given in columns.values()), default=0)
+            columns = self._moments.filled(manifests.require(self.versions.manifest, table).table, columns, count)
         if sources or count >= DIRECT_ROWS:
             with self.flushing:
                 flush(self)  # most of what is in memory, while others commit
