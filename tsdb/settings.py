@@ -101,6 +101,28 @@ def _seek(value: object) -> str:
     return text.lower() if text.lower() in ("latest", "earliest") else text
 
 
+def _text(value: object) -> str:
+    return str(value).strip()
+
+
+def _duration(value: object) -> str:
+    from tsdb.sql.duration import parse_duration
+
+    text = str(value).strip()
+    if re.fullmatch(r"0\s*[a-z]*", text.lower()):
+        return "0s"
+    try:
+        parse_duration(text, "it")
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _idle(value: object) -> str:
+    text = str(value).strip().lower()
+    return text if text in ("auto", "never") else _duration(value)
+
+
 def _setting(default: Any, parse: Callable[[object], Any], meaning: str) -> Any:
     metadata = {"parse": parse, "meaning": meaning}
     if callable(default):
@@ -151,6 +173,22 @@ class Settings:
     )
     seek_to: str = _setting(
         "latest", _seek, "where a live query starts: 'latest', 'earliest', a timestamp (UTC) or the number of a commit"
+    )
+    emit: str = _setting(
+        "after close",
+        _text,
+        "when a live query gives windows: 'after close', 'periodic 5s' (those that changed, every so often) or 'on update'",
+    )
+    watermark_delay: str = _setting(
+        "0s", _duration, "windows of a live query are over once a time is seen that is so much later than their end"
+    )
+    allowed_lateness: str = _setting(
+        "0s", _duration, "windows that are over take late rows for so long, and are given again; later rows are only counted"
+    )
+    watermark_idle_timeout: str = _setting(
+        "auto",
+        _idle,
+        "silence after which open windows are over though no later row came; 'auto': a window's size and the delay, 'never'",
     )
     stream_batch_rows: int = _setting(65_536, _count(1), "rows that a live query hands over at a time, at most")
     enable_result_set_materialization: bool = _setting(True, _boolean, "a multi-query's named sets are computed once and reused")

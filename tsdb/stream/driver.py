@@ -19,7 +19,7 @@ from tsdb_format.errors import InvalidInput
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot
     from tsdb.stream.arrivals import Arrivals
-    from tsdb.stream.feed import Feed
+    from tsdb.stream.feed import Commits
     from tsdb.stream.latest_join import LatestJoin
     from tsdb.stream.seek import Seek
     from tsdb.stream.source import LiveSource
@@ -78,7 +78,7 @@ class ScanDriver:
     def __init__(
         self,
         source: LiveSource | LatestJoin,
-        feed: Feed,
+        feed: Commits,
         snapshot: Snapshot,
         seek: Seek,
         resume: dict[str, Any] | None,

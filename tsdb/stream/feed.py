@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tsdb_format.errors import Closed
 
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 #: Seconds between two looks at another process's log: at first, and at most.
 _POLL_FIRST = 0.001
 _POLL_MAX = 0.010
+
+
+class Commits(Protocol):
+    """Commits as they come, as whoever follows them sees them: a ``Feed``, or what decides where its steps end."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing comes any more."""
+
+    def snapshot(self) -> Snapshot:
+        """The state at the end of the next step."""
+
+    def wait(self, after: int, timeout: float | None = None) -> int:
+        """The number of the commit at which the next step ends; ``after`` where there is none."""
 
 
 class Feed:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tsdb.exec.stats import QueryStats
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot
-    from tsdb.stream.feed import Feed
+    from tsdb.stream.feed import Commits
     from tsdb.stream.seek import Seek
 
 
@@ -100,7 +100,7 @@ class JoinDriver(ScanDriver):
     """Runs a live LATEST JOIN: as its left side's scan, once the right side is loaded."""
 
     def __init__(
-        self, join: LatestJoin, feed: Feed, snapshot: Snapshot, seek: Seek, resume: dict[str, Any] | None, rows_max: int
+        self, join: LatestJoin, feed: Commits, snapshot: Snapshot, seek: Seek, resume: dict[str, Any] | None, rows_max: int
     ) -> None:
         """See ``ScanDriver``."""
         super().__init__(join, feed, snapshot, seek, resume, rows_max)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
     from tsdb.sql.statement import Query
-    from tsdb.stream.feed import Feed
+    from tsdb.stream.feed import Commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def plan_live(query: Query, parameters: Parameters, settings: Settings, snapshot
     snapshot = with_bounded(snapshot)
     settings = settings.changed({"enable_join_late_materialization": False})
     bound = Planner(query).bind(parameters, snapshot.definitions, settings, time.time_ns(), snapshot)
-    plan = _with_pushed(bound.plan, settings, snapshot)
+    plan = with_pushed(bound.plan, settings, snapshot)
     node = live_node(plan)
     is_live = _reached(plan, node)
     refuse_waiting(plan, is_live)
@@ -79,7 +79,7 @@ def plan_live(query: Query, parameters: Parameters, settings: Settings, snapshot
     return LivePlan(node, above, bound.columns, snapshot, has_moment(query.tokens))
 
 
-def driver_of(plan: LivePlan, feed: Feed, stats: QueryStats, settings: Settings, resume: dict[str, Any] | None) -> Driver:
+def driver_of(plan: LivePlan, feed: Commits, stats: QueryStats, settings: Settings, resume: dict[str, Any] | None) -> Driver:
     """What runs the live node of a plan from its snapshot on, or from the position ``resume``."""
     node, snapshot = plan.node, plan.snapshot
     seek = Seek.of(settings.seek_to)
@@ -159,7 +159,7 @@ def _nodes(plan: Plan) -> Iterator[Plan]:
         yield from _nodes(child)
 
 
-def _with_pushed(plan: Plan, settings: Settings, snapshot: Snapshot) -> Plan:
+def with_pushed(plan: Plan, settings: Settings, snapshot: Snapshot) -> Plan:
     """A DuckQuery whose scans have the predicates that DuckDB's optimizer brings down to them, and keys of bounded subqueries."""
     if not isinstance(plan, DuckQuery) or any(True for keys in plan.keys for _ in live_scans(keys.child)):
         return plan

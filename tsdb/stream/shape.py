@@ -67,11 +67,11 @@ def refuse_text(tree: exp.Query | None, tables: Mapping[str, Table], live: froze
         raise InvalidInput("this form of query cannot be followed live")
     for node in tree.find_all(exp.Table):
         if isinstance(node.this, exp.Identifier) and node.name.lower() in live and not is_local(node):
-            for inside, around in _ancestors(node):
-                _check(inside, around, aggregates)
+            for inside, around in ancestors(node):
+                check_above(inside, around, aggregates)
 
 
-def _ancestors(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+def ancestors(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """(node, its parent) from a table up to the root; a SELECT of a WITH is followed to wherever its name stands."""
     while (parent := node.parent) is not None:
         yield node, parent
@@ -80,12 +80,13 @@ def _ancestors(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
             assert root is not None, "a WITH belongs to a query"
             for use in root.find_all(exp.Table):
                 if use.name.lower() == parent.alias.lower() and is_local(use):
-                    yield from _ancestors(use)
+                    yield from ancestors(use)
             return
         node = parent
 
 
-def _check(inside: exp.Expr, around: exp.Expr, aggregates: frozenset[str]) -> None:
+def check_above(inside: exp.Expr, around: exp.Expr, aggregates: frozenset[str]) -> None:
+    """Raise InvalidInput where ``around``, the parent of ``inside`` which has live rows, needs all of them."""
     match around:
         case exp.Select():
             _check_select(around, aggregates)
@@ -106,11 +107,16 @@ def _check_select(select: exp.Select, aggregates: frozenset[str]) -> None:
     for name, words in _CLAUSES.items():
         if select.args.get(name):
             refuse(words)
-    for join in select.args.get("joins") or ():
-        if str(join.args.get("side") or "").upper() in ("RIGHT", "FULL"):
-            refuse(f"{join.args['side'].upper()} JOIN")
+    check_joins(select)
     for item in select.expressions:
         for node in item.walk(prune=lambda node: isinstance(node, exp.Query)):
             called = isinstance(node, exp.Anonymous) and str(node.this).lower() in aggregates
             if isinstance(node, exp.AggFunc | exp.Window) or called:
                 refuse("an aggregate or window function")
+
+
+def check_joins(select: exp.Select) -> None:
+    """Raise InvalidInput where a SELECT over live rows also gives rows that none of them has."""
+    for join in select.args.get("joins") or ():
+        if str(join.args.get("side") or "").upper() in ("RIGHT", "FULL"):
+            refuse(f"{join.args['side'].upper()} JOIN")

@@ -5,7 +5,7 @@ Every column is passed on, with ``window_start`` and ``window_end`` behind them;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tsdb.catalog.table import Table
@@ -33,8 +33,15 @@ _NAMES = {
 
 def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     """A subquery that computes the windows."""
+    for call, start, stop in reversed(list(in_from(draft))):
+        return [Edit(*draft.span(start, stop), (*_subquery(call), alias(draft, call, stop)))]
+    return ()
+
+
+def in_from(draft: Draft) -> Iterator[tuple[Call, int, int]]:
+    """The calls that are items of FROM, outer ones first, and the tokens [start, stop) that each takes."""
     tokens = draft.tokens
-    for call in reversed(list(calls(draft, WORDS))):
+    for call in calls(draft, WORDS):
         start = call.at
         before = tokens[start - 1] if start else None
         wrapped = start > 1 and before is not None and before.is_symbol("(") and tokens[start - 2].upper == "TABLE"
@@ -47,12 +54,11 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
             continue
         if call.name == "CUMULATE":
             draft.fail("there is no CUMULATE: TUMBLE makes its steps, sum(…) OVER (… ORDER BY window_start) adds them up", call.at)
-        stop = call.close + 1 + wrapped
-        return [Edit(*draft.span(start, stop), (*_subquery(call), _alias(draft, call, stop)))]
-    return ()
+        yield call, start, call.close + 1 + wrapped
 
 
-def _subquery(call: Call) -> tuple[Part, ...]:
+def arguments(call: Call) -> dict[str, Range]:
+    """The arguments by name: data, timecol, and slide, size, gap, origin, partition where there are any."""
     form, names = _FORMS[call.name], _NAMES[call.name]
     call.only(names, form)
     if call.name == "SESSION":
@@ -62,14 +68,19 @@ def _subquery(call: Call) -> tuple[Part, ...]:
     missing = [name for name in names[:-1] if name not in parts]
     if missing:
         call.draft.fail(f"{call.name} lacks its {missing[0]}: it is written {form}", call.at)
+    return parts
+
+
+def _subquery(call: Call) -> tuple[Part, ...]:
+    parts = arguments(call)
     data, keys = _data(call, parts["data"])
-    time = _time(call, parts["timecol"])
+    time = time_column(call, parts["timecol"])
     if call.name == "SESSION":
         return _session(call, data, time, interval(call.draft, *parts["gap"]), keys or _partition(call, parts.get("partition")))
     if keys is not None:
         call.draft.fail(f"{call.name} takes no PARTITION BY: its windows are the same for all rows", parts["data"][0])
     size = interval(call.draft, *parts["size"])
-    origin = _origin(call, parts.get("origin"))
+    origin = origin_of(call, parts.get("origin"))
     if call.name == "TUMBLE":
         start: tuple[Part, ...] = ("time_bucket(", *size, ", ", *time, *origin, ")")
         return ("(SELECT *, ", *start, " AS window_start, ", *start, " + ", *size, " AS window_end FROM ", *data, ")")
@@ -143,7 +154,7 @@ def _partition(call: Call, part: Range | None) -> tuple[Part, ...] | None:
     return (draft.span(start, end),)
 
 
-def _time(call: Call, part: Range) -> tuple[Part, ...]:
+def time_column(call: Call, part: Range) -> tuple[Part, ...]:
     """The time column: a name, a name as a string, or DESCRIPTOR(name)."""
     tokens, (start, end) = call.draft.tokens, part
     if tokens[start].kind == STRING and end - start == 1:
@@ -153,14 +164,15 @@ def _time(call: Call, part: Range) -> tuple[Part, ...]:
     return (call.draft.span(start, end),)
 
 
-def _origin(call: Call, part: Range | None) -> tuple[Part, ...]:
+def origin_of(call: Call, part: Range | None) -> tuple[Part, ...]:
+    """The last argument of ``time_bucket``, with the comma before it."""
     if part is None:
         return ()
     literal = call.draft.tokens[part[0]].kind == STRING
     return (", TIMESTAMP " if literal else ", ", call.text(part))
 
 
-def _alias(draft: Draft, call: Call, after: int) -> str:
+def alias(draft: Draft, call: Call, after: int) -> str:
     """The table's own name for what has no alias, so that columns may be qualified by it."""
     tokens = draft.tokens
     data = call.argument(0, "data")

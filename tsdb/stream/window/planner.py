@@ -1,0 +1,145 @@
+"""Planning a live query over windows: what its data is and comes from, and the text over the rows of windows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tsdb.catalog.device import DeviceTable
+from tsdb.catalog.table import Table, TableOptions
+from tsdb.exec.context import ExecContext
+from tsdb.exec.stats import QueryStats
+from tsdb.plan.node import Filter, Given, HashJoin, Plan, Project, TableScan
+from tsdb.plan.predicate import And, Predicate, columns_of, conjuncts
+from tsdb.plan.transform import transform
+from tsdb.sql.duration import parse_duration
+from tsdb.sql.planner import Planner
+from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
+from tsdb.stream.pipeline import Stateless
+from tsdb.stream.planner import LivePlan, driver_of, live_scans, plan_live, with_bounded, with_pushed
+from tsdb.stream.shape import refuse_two
+from tsdb.stream.stage import ARRIVING, DuckStage
+from tsdb.stream.window.emission import Emission
+from tsdb.stream.window.held import HELD, WINDOW_END, WINDOW_START
+from tsdb.stream.window.intake import Intake, column_named, held_columns
+from tsdb.stream.window.paced import PacedFeed, SourceTimes
+from tsdb.stream.window.pipeline import Windowed
+from tsdb.stream.window.watermark import Watermark
+from tsdb_format.errors import InvalidInput
+from tsdb_format.schema import Column, Schema
+from tsdb_format.types import TIMESTAMP_US, ColumnType, Role
+
+if TYPE_CHECKING:
+    from tsdb.settings import Settings
+    from tsdb.stream.feed import Feed
+    from tsdb.stream.stage import Stage
+    from tsdb.stream.window.query import WindowedQuery
+
+_US = 10**6
+
+
+def windowed_pipeline(
+    query: WindowedQuery, settings: Settings, feed: Feed, stats: QueryStats, snapshot: Snapshot, position: dict[str, Any] | None
+) -> Windowed:
+    """What runs a query over windows. Raises InvalidInput, NotFound."""
+    if position is not None and not {"data", "watermark", "upto"} <= position.keys():
+        raise InvalidInput("the resume token is of another kind of query")
+    plan = plan_live(query.data, query.parameters_of(query.data), settings, snapshot)
+    context = ExecContext(plan.snapshot, settings, settings.threads, stats=QueryStats(), text=query.data.text)
+    below = plan.stage(context)
+    columns = held_columns(query, below)
+    stage, wanted = _stage(query, columns, settings, snapshot)
+    watermark = Watermark(query.windows, _us(settings.watermark_delay), _us(settings.allowed_lateness))
+    if position is not None:
+        watermark.set(position["watermark"])
+    table = _timed_by(plan, below, query.time)
+    times = None if table is None else SourceTimes(snapshot.definitions[table.lower()], settings)
+    paced = PacedFeed(feed, times, watermark, snapshot, -1 if position is None else int(position["upto"]))
+    driver = driver_of(plan, paced, stats, settings, None if position is None else position["data"])
+    started = driver.position
+    if started is not None and started["bound"] is None:
+        paced.starts_live()
+    intake = Intake(below, columns, column_named(columns, query.time), wanted)
+    emission, idle = Emission.of(settings.emit), _idle_seconds(settings.watermark_idle_timeout, watermark)
+    return Windowed(Stateless(driver, below), paced, watermark, intake, stage, emission, idle, position)
+
+
+def _stage(
+    query: WindowedQuery, columns: dict[str, ColumnType], settings: Settings, snapshot: Snapshot
+) -> tuple[Stage, Predicate | None]:
+    """What runs over the rows of windows, and what it says of rows that it can use."""
+    held = _held_table(columns, column_named(columns, query.time))
+    whole = with_bounded(snapshot)
+    tables = LazyTables((*whole.tables, HELD), lambda name: held if name == HELD else whole.tables[name])
+    whole = replace(whole, tables=tables, definitions={**whole.definitions, HELD: held.table})
+    parameters = query.parameters_of(query.text)
+    settings = settings.changed({"enable_native_operators": False, "enable_join_late_materialization": False})
+    bound = Planner(query.text).bind(parameters, whole.definitions, settings, time.time_ns(), whole)
+    others = [scan.table for scan in live_scans(bound.plan) if scan.table != HELD]
+    if others:
+        refuse_two(others)
+    pushed = with_pushed(bound.plan, settings, whole)
+    scans = [scan for scan in live_scans(pushed) if scan.table == HELD]
+    parts = conjuncts(scans[0].predicate) if len(scans) == 1 else ()
+    usable = tuple(part for part in parts if not columns_of(part) & {WINDOW_START, WINDOW_END})
+
+    def given(node: Plan) -> Plan:
+        if not isinstance(node, TableScan) or node.table != HELD:
+            return node
+        return Given(ARRIVING, tuple((name, held.table.schema.column(name).type) for name in node.columns))
+
+    plan = LivePlan(scans[0], transform(pushed, given), bound.columns, whole)
+    stage = plan.stage(ExecContext(whole, settings, settings.threads, stats=QueryStats(), text=query.text.text))
+    return stage, And(usable) if usable else None
+
+
+def _held_table(columns: dict[str, ColumnType], time_name: str) -> TableSnapshot:
+    kinds = {**columns, WINDOW_START: TIMESTAMP_US, WINDOW_END: TIMESTAMP_US}
+    if len(kinds) != len(columns) + 2:
+        raise InvalidInput(f"the data of windows has no columns {WINDOW_START} and {WINDOW_END} of its own")
+    made = tuple(
+        Column(name, kind, Role.TIME if name == time_name else Role.FIELD, number)
+        for number, (name, kind) in enumerate(kinds.items(), 1)
+    )
+    table = Table(0, HELD, Schema(made), TableOptions(mode="append"))
+    return TableSnapshot(table, (), DeviceTable(table.schema, 1, {}, None), 0, lambda: 0)
+
+
+def _timed_by(plan: LivePlan, data: Stage, name: str) -> str | None:
+    """The live table whose time column is this column of the data; None where it is another, or that is not known."""
+    at = next((at for at, column in enumerate(data.columns) if column.lower() == name.lower()), None)
+    if at is None or isinstance(data, DuckStage):
+        return None
+    return _timed(plan.above, data.schema[at][0], plan)
+
+
+def _timed(plan: Plan, column: str, live: LivePlan) -> str | None:
+    match plan:
+        case Given():
+            return _timed(live.node, column, live)
+        case TableScan(table=name):
+            time_name = live.snapshot.definitions[name.lower()].schema.time.name
+            return name if column == time_name and any(scan.table == name for scan in live_scans(plan)) else None
+        case Filter(child=child):
+            return _timed(child, column, live)
+        case Project(child=child, outputs=outputs):
+            return _timed(child, dict(outputs)[column], live)
+        case HashJoin(left=left, right=right, outputs=outputs):
+            side, below = next((side, below) for name, side, below in outputs if name == column)
+            return _timed(left if side == "left" else right, below, live)
+    return None
+
+
+def _us(duration: str) -> int:
+    return 0 if duration == "0s" else parse_duration(duration) // 1_000
+
+
+def _idle_seconds(setting: str, watermark: Watermark) -> float | None:
+    if setting == "never":
+        return None
+    if setting != "auto":
+        return _us(setting) / _US
+    windows = watermark.windows
+    longest = windows.size * 31 * 86_400 * _US if windows.months else windows.size
+    return (longest + watermark.delay) / _US
