@@ -35,10 +35,12 @@ def tables(snapshot: Snapshot) -> Listing:
     names = ("name", "rows", "devices", "files", "columns", "stored_rows")
     made: list[tuple[object, ...]] = []
     for name in sorted(snapshot.tables):
-        table = snapshot.tables[name]
+        seen = snapshot.tables[name]
+        table = seen.stored or seen
         files = sum(isinstance(file, OpenFile) for file in table.files)
         stored = sum(file.row_count for file in table.files)
-        made.append((name, _visible_rows(table, stored), table.devices.count, files, len(table.table.schema), stored))
+        rows = _visible_rows(seen, sum(file.row_count for file in seen.files))
+        made.append((name, rows, table.devices.count, files, len(table.table.schema), stored))
     return Listing(names, (STRING, *(INT64,) * 5), made)
 
 
@@ -70,7 +72,7 @@ def files(snapshot: Snapshot, name: str | None) -> Listing:
 
 def _file_rows(snapshot: Snapshot, name: str | None) -> Iterator[tuple[object, ...]]:
     for each in sorted(snapshot.tables) if name is None else [name]:
-        table = snapshot.tables[each]
+        table = snapshot.tables[each].stored or snapshot.tables[each]
         scale = 10**9 // table.table.schema.time.type.units_per_second
         for file in table.files:
             if isinstance(file, OpenFile):

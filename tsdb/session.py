@@ -21,6 +21,7 @@ from tsdb.catalog.table import Table, create_table_text
 from tsdb.exec.batch import Batch
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
+from tsdb.exec.newest_version import newest_versions
 from tsdb.exec.under_way import UnderWay
 from tsdb.plan.node import DuckQuery, Limit, Plan, Project, Rows, TableScan, Take, TopK, children
 from tsdb.plan.schema import duckdb_name, output_schema
@@ -93,8 +94,7 @@ class Session:
 
     def run(self, text: str, parameters: Parameters = None, settings: Mapping[str, object] | None = None) -> Result:
         """Run one statement."""
-        store = self._store
-        snapshot = store.refresh() if store.mode == "r" else store.snapshot()
+        snapshot = newest_versions(self._stored())
         chosen = self._settings if settings is None else self._settings.changed(settings)
         key: object = None
         with suppress(TypeError):  # a parameter that cannot be a key
@@ -117,8 +117,10 @@ class Session:
 
     def pinned(self) -> Snapshot:
         """The newest state, as of this moment, for several statements that are to see the same."""
-        store = self._store
-        return (store.refresh() if store.mode == "r" else store.snapshot()).at(time.time_ns())
+        return newest_versions(self._stored().at(time.time_ns()))
+
+    def _stored(self) -> Snapshot:
+        return self._store.refresh() if self._store.mode == "r" else self._store.snapshot()
 
     def bind_over(
         self, snapshot: Snapshot, query: Query, parameters: Parameters, settings: Settings, *, empty: bool = False

@@ -28,6 +28,7 @@ from tsdb.exec.deletion import (
     present_devices,
 )
 from tsdb.exec.executor import execute
+from tsdb.exec.newest_version import newest_of, newest_versions
 from tsdb.exec.selection import INT64_MAX, INT64_MIN
 from tsdb.plan.grouping import Call, ColumnKey
 from tsdb.plan.node import Aggregate, Plan, Project, TableScan
@@ -66,9 +67,13 @@ def delete(store: Store, statement: Delete, parameters: Parameters, settings: Se
 
     def select(table: TableSnapshot) -> tuple[Int32Array, IntArray, IntArray]:
         nonlocal found
+        table = newest_of(table)
         made = _deletion(_Question(statement, table, _rows_of(table), _newest(store), parameters, settings))
         found = made.row_count
-        return made.device, made.low, made.high
+        if table.stored is None:
+            return made.device, made.low, made.high
+        keys = np.unique(made.device)  # with every version: no older one comes back
+        return keys, np.full(len(keys), INT64_MIN), np.full(len(keys), INT64_MAX)
 
     store.delete(store.table(statement.table).name, select)
     return found
@@ -80,6 +85,7 @@ def delete_devices(store: Store, statement: DeleteDevices, parameters: Parameter
 
     def select(table: TableSnapshot) -> Edit:
         nonlocal found
+        table = newest_of(table)
         numbers, _ = _devices(_Question(statement, table, _devices_of(table), _newest(store), parameters, settings))
         found = int(np.count_nonzero(present_devices(table)[numbers]))
         every = len(numbers) == table.devices.count > 0
@@ -100,6 +106,7 @@ def update(store: Store, statement: Update, parameters: Parameters, settings: Se
 
     def select(table: TableSnapshot) -> tuple[Int32Array, dict[str, Vector]]:
         nonlocal found
+        table = newest_of(table)
         columns = [_attribute(table.table, name) for name, _ in statement.assignments]
         items = [
             f"CAST((\n{text}\n) AS {duckdb_name(column.type)}) AS {_VALUE}{at}"
@@ -157,7 +164,7 @@ def _first_last_count(table: TableSnapshot, numbers: Int32Array, context: ExecCo
 
 def _newest(store: Store) -> Snapshot:
     """The state that a change is decided by: every commit, also those that wait for their sync and are not visible yet."""
-    return store.writer.versions.latest(store.writer.sequence)
+    return newest_versions(store.writer.versions.latest(store.writer.sequence))
 
 
 def _attribute(table: Table, name: str) -> Column:
@@ -177,7 +184,7 @@ def _attribute(table: Table, name: str) -> Column:
 def _rows_of(table: TableSnapshot) -> TableSnapshot:
     """The table for a DELETE: rows that are not unique are told apart by tags and time alone."""
     columns = table.table.schema.columns
-    if table.table.options.mode != "table":
+    if table.table.options.mode == "append":
         columns = tuple(column for column in columns if column.role is not Role.FIELD)
     return replace(table, table=with_ttl(replace(table.table, name=_TARGET, schema=Schema(columns)), None))
 
@@ -248,7 +255,7 @@ class _Question:
 
     @property
     def _rows_are_alike(self) -> bool:
-        return not isinstance(self.statement, Delete) or self.table.table.options.mode != "table"
+        return not isinstance(self.statement, Delete) or self.table.table.options.mode == "append"
 
     @contextmanager
     def _named(self) -> Iterator[None]:

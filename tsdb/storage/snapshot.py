@@ -132,6 +132,8 @@ class TableSnapshot:
     #: Whether scans give blobs outside of pages as cells, for handles, instead of reading them.
     gives_cells: bool = False
     forgotten: int = 0
+    #: Of the newest versions of a versioned stream: the stream with every version.
+    stored: TableSnapshot | None = None
 
 
 @dataclass(frozen=True, eq=False)

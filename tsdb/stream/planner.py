@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tsdb.exec.context import ExecContext
+from tsdb.exec.newest_version import newest_of
 from tsdb.plan.node import DuckQuery, Given, HashJoin, Plan, Side, TableScan, children
 from tsdb.plan.predicate import And
 from tsdb.plan.schema import output_schema
@@ -127,7 +128,7 @@ def with_bounded(snapshot: Snapshot) -> Snapshot:
     definitions |= {twin: replace(definitions[name.lower()], name=twin) for twin, name in twins.items()}
 
     def make(name: str) -> TableSnapshot:
-        return snapshot.tables[twins.get(name, name)]
+        return newest_of(snapshot.tables[twins[name]]) if name in twins else snapshot.tables[name]
 
     return replace(snapshot, tables=LazyTables((*snapshot.tables, *twins), make), definitions=definitions)
 

@@ -1,0 +1,133 @@
+"""What queries see of a versioned stream: of each key the version that arrived last.
+
+Every version is stored, and a key's versions lie in any of the files. Which is the newest is found file by file, by the sequence
+numbers alone, and kept with each file. The newest ones then stand for the table as rows in memory, one for each device, whose
+columns are read when they are first asked for: whatever a query does with a table it does with these, statistics included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tsdb.catalog.device import Int32Array
+from tsdb.exec.selection import INT64_MIN, Selection
+from tsdb.exec.source import FileSource, ScanSources
+from tsdb.exec.stats import ScanStats
+from tsdb.storage.arrange import SortedRows
+from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.snapshot import LazyTables, Snapshot, TableFile, TableSnapshot
+from tsdb.storage.tombstone import Tombstones
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
+from tsdb_format.types import Role
+from tsdb_format.vector import IntArray, Vector, concat, null_vector
+
+
+class _Newest(NamedTuple):
+    """Of each device of a file: its number, the sequence number of its newest version (−1 for none) and the row of that."""
+
+    device: Int32Array
+    sequence: IntArray
+    row: IntArray
+
+
+_OF_FILE: WeakKeyDictionary[TableFile, _Newest] = WeakKeyDictionary()
+_OF_TABLE: WeakKeyDictionary[TableSnapshot, TableSnapshot] = WeakKeyDictionary()
+_OF_SNAPSHOT: WeakKeyDictionary[Snapshot, Snapshot | None] = WeakKeyDictionary()
+
+
+def newest_versions(snapshot: Snapshot) -> Snapshot:
+    """The state as queries see it: itself where no table is a versioned stream."""
+    if snapshot in _OF_SNAPSHOT:
+        return _OF_SNAPSHOT[snapshot] or snapshot
+    made = None
+    if any(table.options.mode == "versioned_kv" for table in snapshot.definitions.values()):
+        tables = snapshot.tables
+        made = replace(snapshot, tables=LazyTables(tuple(tables), lambda name: newest_of(tables[name])))
+    _OF_SNAPSHOT[snapshot] = made
+    return made or snapshot
+
+
+def newest_of(table: TableSnapshot) -> TableSnapshot:
+    """The newest version of each key; itself where the table is no versioned stream, or is that already."""
+    if table.table.options.mode != "versioned_kv" or table.stored is not None:
+        return table
+    found = _OF_TABLE.get(table)
+    if found is None:
+        found = _newest_of(replace(table))  # of a twin: what is kept by a snapshot must not lead back to it
+        if table.table.options.ttl_ns is None:
+            _OF_TABLE[table] = found
+    return found
+
+
+def _newest_of(table: TableSnapshot) -> TableSnapshot:
+    sources = ScanSources(table, ScanStats(table.table.name))
+    count = table.devices.count
+    sequence, file, row = np.full(count, -1, np.int64), np.zeros(count, np.int32), np.zeros(count, np.int64)
+    oldest = Selection(table, None, sources.stats).time_low
+    for index in range(len(table.files)):
+        newest = _newest_in(sources[index], table, oldest)
+        later = newest.sequence >= np.maximum(sequence[newest.device], 0)  # of one commit the rows of the next file are the later
+        chosen = newest.device[later]
+        sequence[chosen], file[chosen], row[chosen] = newest.sequence[later], index, newest.row[later]
+    numbers = table.devices.by_rank[sequence[table.devices.by_rank] >= 0]
+    columns = _Columns(sources, file[numbers], row[numbers])
+    run = MemoryRun(table.table, SortedRows(numbers, np.arange(len(numbers) + 1, dtype=np.int64), columns, 0))
+    return replace(table, files=(run,) if len(numbers) else (), tombstones=Tombstones.none(), stored=table)
+
+
+def _newest_in(source: FileSource, table: TableSnapshot, oldest: int) -> _Newest:
+    """The newest versions in a file, without those that are deleted or expired."""
+    held = source.open_file
+    whole = not table.tombstones.may_hide(held) and (oldest == INT64_MIN or held.min_time >= oldest)
+    known = _OF_FILE.get(held) if whole else None
+    if known is not None:
+        return known
+    file, device = source.file, held.device_number
+    every = np.zeros(1, np.int64), np.array([file.row_count], np.int64)
+    sequence = file.read(SEQUENCE_NAME, *every).values
+    first = np.ascontiguousarray(file.row_start[:-1])
+    if not whole:
+        time = file.read(source.stored_name(table.table.schema.time) or "", *every).values
+        of_row = np.repeat(device, np.diff(file.row_start))
+        gone = table.tombstones.hidden(held, of_row, time, lambda unsure: sequence[unsure]) | (time < oldest)
+        sequence = np.where(gone, -1, sequence)
+    highest = np.maximum.reduceat(sequence, first)
+    last = np.where(sequence == np.repeat(highest, np.diff(file.row_start)), np.arange(len(sequence)), -1)
+    made = _Newest(device, highest, np.maximum.reduceat(last, first))
+    if whole:
+        _OF_FILE[held] = made
+    return made
+
+
+class _Columns(dict[str, Vector]):
+    """The stored columns of chosen rows, each read when it is first asked for."""
+
+    def __init__(self, sources: ScanSources, file: Int32Array, row: IntArray) -> None:
+        super().__init__()
+        self._sources = sources
+        self._file, self._row = file, row
+        schema = sources.table.table.schema
+        self._stored = {column.name: column for column in schema if column.role in (Role.TIME, Role.FIELD)}
+        self._stored[SEQUENCE_NAME] = SEQUENCE_COLUMN
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._stored
+
+    def __missing__(self, name: str) -> Vector:
+        column, parts, places = self._stored[name], list[Vector](), list[IntArray]()
+        for index in np.unique(self._file).tolist():
+            place = np.flatnonzero(self._file == index)
+            place = place[np.argsort(self._row[place])]
+            row = self._row[place]
+            parts.append(self._sources[index].read_cells(column, row, row + 1))
+            places.append(place)
+        if not parts:
+            return null_vector(column.type, 0)
+        order = np.empty(len(self._row), np.int64)
+        order[np.concatenate(places)] = np.arange(len(order))
+        found = self[name] = concat(parts).take(order)
+        return found
