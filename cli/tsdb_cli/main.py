@@ -18,7 +18,7 @@ from tsdb_cli import failure
 
 #: The commands by group, in the order in which help lists them.
 COMMANDS = {
-    "Data in and out": ("ingest", "query", "multi", "export", "generate"),
+    "Data in and out": ("ingest", "query", "stream", "multi", "export", "generate"),
     "Looking inside": ("explain", "inspect", "tables", "schema"),
     "At work": ("shell", "warm"),
     "Upkeep": ("check", "backup", "flush", "compact"),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tsdb.result import Result
 
 FORMATS = ("table", "csv", "json", "ndjson", "parquet", "arrow")
+#: Formats of rows without an end.
+STREAM_FORMATS = ("ndjson", "csv", "json", "table")
 _BY_SUFFIX = {
     ".csv": "csv", ".json": "json", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow",
@@ -80,6 +82,35 @@ def write_results(results: Sequence[tuple[str, Result]], form: str) -> None:
             stream.write("\n}\n" if results else "{}\n")
 
 
+@contextmanager
+def stream_writer(names: Sequence[str], types: Sequence[str], form: str) -> Iterator[Callable[[Sequence[Sequence[Any]]], None]]:
+    """Writes rows to standard output as they come, each part at once; a table for each part, and one array in JSON."""
+    with _text(None) as stream:
+        begun = False
+
+        def write(rows: Sequence[Sequence[Any]]) -> None:
+            nonlocal begun
+            if form == "table":
+                table.write_table(names, types, rows, stream)
+            elif form == "csv":
+                _write_csv_rows(rows, stream)
+            elif form == "json":
+                lines = ["  " + _json_object(names, row) for row in rows]
+                stream.write((",\n" if begun and lines else "") + ",\n".join(lines))
+            else:
+                _write_ndjson(names, rows, stream)
+            begun = begun or len(rows) > 0
+            stream.flush()
+
+        stream.write({"csv": _csv_head(names), "json": "[\n"}.get(form, ""))
+        stream.flush()
+        try:
+            yield write
+        finally:
+            if form == "json":
+                stream.write("\n]\n" if begun else "]\n")
+
+
 def write_text(text: str, path: Path | None) -> None:
     """Write a text to a file or to standard output."""
     with _text(path) as stream:
@@ -87,7 +118,15 @@ def write_text(text: str, path: Path | None) -> None:
 
 
 def _write_csv(names: Sequence[str], rows: Iterable[Sequence[Any]], stream: TextIO) -> int:
-    stream.write(",".join(_csv_cell(name) for name in names) + "\n")
+    stream.write(_csv_head(names))
+    return _write_csv_rows(rows, stream)
+
+
+def _csv_head(names: Sequence[str]) -> str:
+    return ",".join(_csv_cell(name) for name in names) + "\n"
+
+
+def _write_csv_rows(rows: Iterable[Sequence[Any]], stream: TextIO) -> int:
     return _write_lines((",".join(["" if value is None else _csv_cell(as_text(value)) for value in row]) for row in rows), stream)
 
 

@@ -1,0 +1,53 @@
+"""``tsdb stream``: follow a query live."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tsdb_cli import database, option, output, terminal
+
+if TYPE_CHECKING:
+    from tsdb.stream.live import LiveQuery
+
+
+@click.command(short_help="Follow a query live: rows that are there, then those that come.")
+@option.database
+@option.sql
+@click.option(
+    "--format", "form", type=click.Choice(output.STREAM_FORMATS), default="ndjson", show_default=True, help="How to write rows."
+)
+@option.settings
+@click.option("--resume", metavar="TOKEN", help="Go on after the rows that an earlier run of the same query wrote.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="End after N rows.")
+def command(database_path: Path, sql: str, form: str, settings: dict[str, object], resume: str | None, limit: int | None) -> None:
+    """Write the rows of a query over the database DB as they come, from whatever process, until Ctrl-C.
+
+    `--set seek_to=earliest` writes those first that are there already; a timestamp, or the number of a commit, starts elsewhere.
+    What to pass to --resume to go on after the last row is told on standard error at the end.
+    """
+    text = Path(sql[1:]).read_text(encoding="utf-8") if sql.startswith("@") else sql
+    with database.opened(database_path) as db, db.stream(text, settings=settings, resume=resume) as rows:
+        with suppress(KeyboardInterrupt), output.stream_writer(rows.columns, rows.types, form) as write:
+            for part in _parts(rows, limit):
+                write(part)
+        if limit is None and rows.token is not None and terminal.is_terminal(sys.stderr):
+            terminal.note(f"--resume {rows.token} goes on from here")
+
+
+def _parts(rows: LiveQuery, limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of each batch, as many as are asked for."""
+    left = limit
+    while left is None or left > 0:
+        batch = next(rows, None)
+        if batch is None:
+            return
+        part = batch.fetchall() if left is None else list(islice(batch, left))
+        left = None if left is None else left - len(part)
+        yield part
