@@ -14,7 +14,7 @@ from support.aggregate_model import aggregated, same
 from support.history_case import History
 from support.snapshots import Row, holds, make_schema
 from tsdb.catalog.table import TableOptions
-from tsdb.exec.aggregate import cell, choice
+from tsdb.exec.aggregate import cell, choice, tag_value
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
 from tsdb.plan.grouping import BucketKey, Calendar, Call, ColumnKey, ExpressionKey, FixedWidth, GroupKey
@@ -133,6 +133,10 @@ CALLS = st.lists(
         st.builds(lambda n, c: ("avg", n, DOUBLE, None, c), st.sampled_from([*NUMBERS, "slot"]), CONDITIONS),
         st.builds(lambda f, n, c: (f, n, KINDS[n], None, c), st.sampled_from(["min", "max"]), st.sampled_from(ORDERED), CONDITIONS),
         st.builds(
+            lambda f, n, c: (f, n, INT64 if f == "count_distinct" else KINDS[n], None, c),
+            st.sampled_from(["count_distinct", "any_value", "min", "max"]), st.sampled_from(["host", "slot"]), CONDITIONS,
+        ),
+        st.builds(
             lambda f, n, c: (f, n, DOUBLE, None, c),
             st.sampled_from(["var_samp", "var_pop", "stddev_samp", "stddev_pop"]), st.sampled_from(["d", "f", "i"]), CONDITIONS,
         ),
@@ -211,6 +215,7 @@ def test_aggregate_equals_the_model(
             patch.setattr(cell, "_DENSE_MAX", 0)
             patch.setattr(cell, "_WAITING_MIN", 2)
             patch.setattr(choice, "_WAITING_MIN", 2)
+            patch.setattr(tag_value, "_WAITING_MIN", 2)
         check(history, Aggregate(TableScan("t", (), predicate), tuple(keys), calls), threads, visible)
 
 

@@ -94,6 +94,32 @@ def test_whole_tables_are_answered_without_reading(history: History, keys: tuple
     assert (counters["files_from_statistics"], counters["files_read"], counters["devices_read"]) == (2, 0, 0)
 
 
+TAGS = (
+    Call("hosts", "count_distinct", "host", INT64), Call("regions", "count_distinct", "region", INT64),
+    Call("first", "min", "host", STRING), Call("last", "max", "region", STRING), Call("any", "any_value", "region", STRING),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [(), (REGION,), (HOST,), (HOUR,), (HOUR, REGION)], ids=str)
+@pytest.mark.parametrize("more", [(), (COUNT, *TIMES)], ids=len)
+def test_tags_are_known_without_reading(history: History, keys: tuple[GroupKey, ...], more: tuple[Call, ...]) -> None:
+    if HOUR not in keys:
+        counters = asked(history, (*TAGS, *more), keys)
+        assert pages(counters) == (0, PAGES)
+        assert counters["devices_from_statistics"] == 2 * len(HOSTS)
+    counters = asked(history, (*TAGS, *more, *NUMBERS), keys)
+    assert pages(counters) == (0, PAGES)
+    assert counters["bytes_read"] == 0
+
+
+def test_tags_of_the_rows_that_a_predicate_leaves(history: History) -> None:
+    during = And((Compare("region", "=", "east"), Compare("time", ">=", 2), Compare("time", "<", 30)))
+    counters = asked(history, TAGS, (), during)
+    assert (counters["rows_read"], counters["rows_from_statistics"]) == (0, 2 * 28)
+    asked(history, TAGS, (HOST,), Compare("usage", ">", 2.5))
+    asked(history, TAGS, (HOUR,), Compare("usage", ">", 2.5))
+
+
 def test_a_predicate_on_tags_leaves_whole_pages(history: History) -> None:
     assert pages(asked(history, (COUNT, *NUMBERS), (), Compare("host", "=", "b"))) == (0, PAGES // 4)
 

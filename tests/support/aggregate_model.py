@@ -76,11 +76,13 @@ def _value(schema: Schema, call: Call, rows: list[Row]) -> Any:
     match call.function:
         case "count":
             return len(some)
+        case "count_distinct":
+            return len(set(some))
         case "sum":
             return sum(some) if some else None
         case "avg":
             return None if not some else math.nan if any(map(_odd, some)) and math.isnan(sum(some)) else sum(some) / len(some)
-        case "min" | "max":
+        case "min" | "max" | "any_value":
             return _best([(value, value) for value in some], greatest=call.function == "max")
         case "var_samp" | "var_pop" | "stddev_samp" | "stddev_pop":
             return _spread([float(value) for value in some], call.function)

@@ -42,7 +42,9 @@ CALLS = [
     "arg_max(d, id)", "arg_min(s, id)", "max_by(time, id)", "min_by(w, id)", "stddev(d)", "stddev_samp(f)", "stddev_pop(d)",
     "variance(f)", "var_samp(d)", "var_pop(i)", "sum(d) FILTER (WHERE i > 0)", "count(*) FILTER (WHERE b)",
     "max(d) FILTER (WHERE host = 'a')", "last(d) FILTER (WHERE i >= 1)", "count()", "count(1)", "max(rack)", "count(host)",
-    "max(region)", "last(b)", "last(dt)",
+    "max(region)", "last(b)", "last(dt)", "min(host)", "min(up)", "count(DISTINCT host)", "count(DISTINCT rack)",
+    "count(DISTINCT region)", "count(distinct up) FILTER (WHERE i > 0)", "max(DISTINCT rack)",
+    "any_value(region) FILTER (WHERE host = 'a')",
 ]  # fmt: skip
 EXPRESSIONS = [
     "max(d) - min(d)", "sum(i) + 1", "round(avg(d), 1)", "coalesce(last(d), 0)", "sum(d) / count(*)", "count(*) * 2 AS twice",

@@ -16,7 +16,7 @@ from tsdb_format.types import DOUBLE, HUGEINT, INT64, ColumnType, Kind, Role
 _UNARY = {
     "count": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max", "first": "first", "last": "last",
     "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop", "variance": "var_samp",
-    "var_samp": "var_samp", "var_pop": "var_pop",
+    "var_samp": "var_samp", "var_pop": "var_pop", "any_value": "any_value",
 }  # fmt: skip
 _BINARY = {
     "first_by": "first", "last_by": "last", "arg_min": "arg_min", "arg_max": "arg_max", "argmin": "arg_min", "argmax": "arg_max",
@@ -26,6 +26,9 @@ _COUNT_IF = frozenset({"count_if", "countif"})
 NATIVE = frozenset({*_UNARY, *_BINARY, *_COUNT_IF})
 _NUMBERS = frozenset({Kind.INT32, Kind.INT64, Kind.FLOAT, Kind.DOUBLE})
 _UNORDERED = frozenset({Kind.BLOB, Kind.VECTOR})
+#: Functions that take DISTINCT here, and those of tags and attributes alone.
+_DISTINCT = frozenset({"count", "min", "max"})
+_OF_TAGS = frozenset({"count_distinct", "any_value"})
 #: Words in the parentheses of a call that change what it computes, and words behind them.
 _INSIDE = frozenset({"DISTINCT", "ALL", "ORDER", "IGNORE", "RESPECT"})
 _BEHIND = frozenset({"OVER", "WITHIN", "IGNORE", "RESPECT", "EXPORT_STATE"})
@@ -39,7 +42,10 @@ SYNTAX_WORDS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """A call: tokens [start, stop) with its FILTER; ``plain`` where it is nothing but arguments and a condition."""
+    """A call: tokens [start, stop) with its FILTER; ``plain`` where it is nothing but arguments and a condition.
+
+    ``distinct``: DISTINCT stands before its arguments.
+    """
 
     name: str
     start: int
@@ -48,6 +54,7 @@ class CallText:
     condition: Range | None
     plain: bool
     windowed: bool
+    distinct: bool
 
 
 def read_call(tokens: Sequence[Token], at: int, stop: int) -> CallText | None:
@@ -57,7 +64,8 @@ def read_call(tokens: Sequence[Token], at: int, stop: int) -> CallText | None:
     close = closing(tokens, at + 1)
     if close >= stop:
         return None
-    inside = (at + 2, close)
+    distinct = tokens[at + 2].upper == "DISTINCT"
+    inside = (at + 2 + distinct, close)
     plain = not (at and tokens[at - 1].is_symbol(".")) and not any(tokens[i].upper in _INSIDE for i in at_top(tokens, *inside))
     end, condition = close + 1, None
     if end + 1 < stop and tokens[end].upper == "FILTER" and tokens[end + 1].is_symbol("("):
@@ -69,8 +77,9 @@ def read_call(tokens: Sequence[Token], at: int, stop: int) -> CallText | None:
     behind = tokens[end].upper if end < stop else ""
     plain = plain and behind not in _BEHIND
     return CallText(
-        tokens[at].text.lower(), at, end, split(tokens, inside), condition, plain, behind in ("OVER", "IGNORE", "RESPECT")
-    )
+        tokens[at].text.lower(), at, end, split(tokens, inside), condition, plain and not distinct,
+        behind in ("OVER", "IGNORE", "RESPECT"), plain and distinct,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class CallReader:
 
     def read(self, call: CallText) -> Call | None:
         """The call without a name of its own; None where it is not native."""
-        if not call.plain or call.name not in NATIVE:
+        if not (call.plain or (call.distinct and call.name in _DISTINCT)) or call.name not in NATIVE:
             return None
         condition = None
         if call.condition is not None:
@@ -93,7 +102,7 @@ class CallReader:
                 return None
         if call.name in _COUNT_IF:
             return self._count_if(call)
-        if call.name == "count" and self._counts_rows(call.arguments):
+        if call.name == "count" and not call.distinct and self._counts_rows(call.arguments):
             return Call("", "count", None, INT64, condition=condition)
         columns = [self.column(argument) for argument in call.arguments]
         if not columns or any(column is None or column.role is Role.SEQUENCE for column in columns):
@@ -101,6 +110,10 @@ class CallReader:
         function = (_UNARY if len(columns) == 1 else _BINARY if len(columns) == 2 else {}).get(call.name)
         value, by = columns[0], columns[1] if len(columns) == 2 else None
         assert value is not None
+        if call.distinct and function == "count":
+            function = "count_distinct"
+        if function in _OF_TAGS and value.role not in (Role.TAG, Role.ATTRIBUTE):
+            return None
         if function is None or (by is not None and by.type.kind in _UNORDERED):
             return None
         if by is None and function in ("first", "last"):
@@ -131,12 +144,12 @@ def result_type(function: str, kind: ColumnType) -> ColumnType | None:
     if kind.kind is Kind.VECTOR or (kind.kind is Kind.BLOB and function != "count"):
         return None
     match function:
-        case "count":
+        case "count" | "count_distinct":
             return INT64
         case "sum":
             if kind.is_float:
                 return DOUBLE
             return HUGEINT if kind.kind in (Kind.INT32, Kind.INT64, Kind.BOOLEAN) else None
-        case "min" | "max" | "first" | "last" | "arg_min" | "arg_max":
+        case "min" | "max" | "any_value" | "first" | "last" | "arg_min" | "arg_max":
             return kind
     return DOUBLE if kind.kind in _NUMBERS else None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.choice import Choice
 from tsdb.exec.aggregate.fold import ColumnFold, FloatSum, Folded, Greatest, IntegerSum, Least, Moments, RowCount, ValueCount
+from tsdb.exec.aggregate.tag_value import Kept, TagValues
 from tsdb.exec.evaluate import normalize
 from tsdb.exec.source import table_column
 from tsdb.plan.grouping import Call
@@ -21,8 +22,10 @@ from tsdb_format.vector import IntArray, Vector
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import TableSnapshot
 
-Gatherer: TypeAlias = RowCount | ValueCount | FloatSum | IntegerSum | Least | Greatest | Moments | Choice
+Gatherer: TypeAlias = RowCount | ValueCount | FloatSum | IntegerSum | Least | Greatest | Moments | Choice | TagValues
 Show: TypeAlias = Callable[[IntArray], Vector]
+#: What functions of tags and attributes keep of their values.
+_OF_TAGS: dict[str, Kept] = {"min": "least", "any_value": "least", "max": "greatest", "count_distinct": "all"}
 
 
 class Program:
@@ -92,7 +95,11 @@ class Program:
                 return _counted(count, call.type)
             known = self._row_count(normalize(Or((call.condition, Not(call.condition)))))
             return _summed(known, count, call.type)  # count_if, which is a sum of what a condition is where it is not NULL
-        kind = table_column(self._table, call.column).type
+        column = table_column(self._table, call.column)
+        kind = column.type
+        if column.role in (Role.TAG, Role.ATTRIBUTE) and call.function in _OF_TAGS:
+            held: TagValues = self._get(TagValues, self._table, call.column, condition, _OF_TAGS[call.function])
+            return held.counts if call.function == "count_distinct" else held.values
         about = (call.column, kind, condition)
         total = FloatSum if kind.is_float else IntegerSum
         match call.function:

@@ -37,10 +37,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Some units of rows: how many rows each has, and what statistics say of a column; None where they say nothing."""
+    """Some units of rows: how many rows each has, and what statistics say of a column; None where they say nothing.
+
+    ``devices`` gives the device of each, -1 where it is not of one.
+    """
 
     rows: IntArray
     statistics: Callable[[str], Statistics | None]
+    devices: Callable[[], IntArray]
 
     def chosen(self, condition: Predicate | None) -> tuple[BoolArray | None, BoolArray | None]:
         """Units whose rows all satisfy a condition, and those of which none does; None, None: there is no condition."""
@@ -111,7 +115,8 @@ class StatisticsReader:
             flags = np.full(count, HAS_BOUNDS, np.uint8)
             return Statistics(last - first, np.zeros(count, np.int64), flags, low, high)
 
-        found = self._summaries(Units(last - first, statistics))
+        numbers = source.open_file.device_number
+        found = self._summaries(Units(last - first, statistics, lambda: numbers[run].astype(np.int64)))
         if found is None or not found[1].any():
             return None, starts, stops
         parts, known = found
@@ -162,7 +167,8 @@ class StatisticsReader:
             return None, starts, stops
         rows = np.full(file.page_count, source.rows_per_page, np.int64)
         rows[-1] = file.row_count - source.rows_per_page * (file.page_count - 1)
-        found = self._summaries(Units(rows, lambda name: self._page_statistics(source, name, rows)))
+        units = Units(rows, lambda name: self._page_statistics(source, name, rows), lambda: _devices_of_pages(source, rows))
+        found = self._summaries(units)
         if found is None:
             return None, starts, stops
         parts, summed = found
@@ -212,6 +218,14 @@ class StatisticsReader:
     def _count(self, source: FileSource, starts: IntArray, stops: IntArray) -> None:
         """Note which rows statistics answered for."""
         source.answered.append((starts, stops))
+
+
+def _devices_of_pages(source: FileSource, rows: IntArray) -> IntArray:
+    """The device of each page that is of one, -1 for others."""
+    first = np.arange(len(rows)) * source.rows_per_page
+    row_start = source.file.row_start
+    run, last = (row_start.searchsorted(row, "right") - 1 for row in (first, first + rows - 1))
+    return np.where(run == last, source.open_file.device_number[run], -1).astype(np.int64)
 
 
 def _taken(parts: list[Any], units: IntArray) -> list[Any]:
