@@ -8,7 +8,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import Aggregate, DuckQuery, Filter, HashJoin, LastRow, Limit, Plan, Project, Sort, TopK
+from tsdb.plan.node import Aggregate, DuckQuery, Filter, HashJoin, LastArrived, LastRow, Limit, Plan, Project, Sort, TopK
 from tsdb.sql.tree import is_local
 from tsdb_format.errors import InvalidInput
 
@@ -20,6 +20,7 @@ _CLAUSES = {
 #: Nodes that need all rows of their input.
 _NODES = {
     Aggregate: "an aggregate", LastRow: "the newest row of a group", TopK: "ORDER BY with LIMIT", Sort: "ORDER BY", Limit: "LIMIT",
+    LastArrived: "the right side of a LATEST JOIN whose left side is not live",
 }  # fmt: skip
 
 
@@ -42,6 +43,8 @@ def refuse_two(tables: list[str]) -> NoReturn:
 def refuse_waiting(plan: Plan, is_live: Mapping[int, bool]) -> None:
     """Raise InvalidInput where a node above live rows (``is_live``, by identity) has to wait for their end."""
     match plan:
+        case HashJoin(left=left, right=right) if not is_live[id(left)] and not is_live[id(right)]:
+            return  # a LATEST JOIN that is driven as a whole
         case HashJoin(left=left, right=right, kind=kind):
             if is_live[id(right)] and kind != "inner":
                 refuse(f"{kind.upper()} JOIN with the live table on its right side")

@@ -1,0 +1,343 @@
+"""Live LATEST JOINs by kind: shapes of keys and sides, every fallback with history that matches, caps, and how one ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tsdb
+from support.quiet import without_background
+from tsdb_format.errors import InvalidInput
+
+ON = {"seek_to": "earliest", "enable_streaming_join_key_domain_pushdown": True}
+OFF = {"seek_to": "earliest"}
+KEYS = 40
+ROWS = 20
+BUILT, PUSHED = "StreamingJoinKeyDomainBuilt", "StreamingJoinKeyDomainStorageFilterPushed"
+
+
+@pytest.fixture(params=["files", "memory", "both"])
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tsdb.Database]:
+    """Facts of 40 keys, and mappings of entity 7 to two of them."""
+    opened = without_background(tsdb.open(tmp_path / "db", durability="off", threads=2))
+    opened.sql(
+        "CREATE TABLE facts (time TIMESTAMP_NS TIME, k INT64 TAG, s STRING, part INT32, d DOUBLE, at TIMESTAMP_NS, v INT64) "
+        "WITH (mode = 'append', page_rows = 16)"
+    )
+    opened.sql(
+        "CREATE TABLE mapping (time TIMESTAMP_NS TIME, entity INT64, k INT64, s STRING, part INT32, d DOUBLE, label STRING) "
+        "WITH (mode = 'append')"
+    )
+    add_facts(opened, range(KEYS // 2), 0)
+    if request.param == "both":
+        opened.flush()
+    add_facts(opened, range(KEYS // 2, KEYS), 1_000)
+    add_mapping(opened, [(7, 3, "three"), (7, 30, "thirty"), (8, 5, "five")])
+    if request.param == "files":
+        opened.flush()
+    yield opened
+    opened.close()
+
+
+def add_facts(db: tsdb.Database, keys: Any, at: int) -> None:
+    rows = [(at + i * 7 + k, k, f"s{k}", k % 2, float(k), k, at * 100 + k * ROWS + i) for i in range(ROWS) for k in keys]
+    columns = ("time", "k", "s", "part", "d", "at", "v")
+    db.write("facts", {name: [row[i] for row in rows] for i, name in enumerate(columns)})
+
+
+def add_mapping(db: tsdb.Database, rows: list[tuple[int, int | None, str]]) -> None:
+    add_mapping.time += 10  # type: ignore[attr-defined]
+    at = add_mapping.time  # type: ignore[attr-defined]
+    db.write(
+        "mapping",
+        {
+            "time": [at + i for i in range(len(rows))],
+            "entity": [entity for entity, _, _ in rows],
+            "k": [k for _, k, _ in rows],
+            "s": [None if k is None else f"s{k}" for _, k, _ in rows],
+            "part": [None if k is None else k % 2 for _, k, _ in rows],
+            "d": [None if k is None else float(k) for _, k, _ in rows],
+            "label": [label for _, _, label in rows],
+        },
+    )
+
+
+add_mapping.time = 0  # type: ignore[attr-defined]
+
+
+def history(db: tsdb.Database, sql: str, settings: dict[str, Any], parameters: Any = None) -> tuple[list[Any], dict[str, Any]]:
+    """What a live query gives of what is there: of a bounded join as many rows as that has, and then nothing for a while."""
+    expected = len(db.sql(sql, parameters).fetchall())
+    rows: list[Any] = []
+    with db.stream(sql, parameters, settings=settings) as live:
+        while len(rows) < expected:
+            rows += next(live).fetchall()
+        assert len(rows) == expected
+        timer = threading.Timer(0.05, live.close)
+        timer.start()
+        rest = [row for batch in live for row in batch.fetchall()]
+        timer.join()
+        assert rest == []
+        return rows, live.stats
+
+
+def take(live: Iterator[tsdb.Result], count: int) -> list[Any]:
+    """The next ``count`` rows, which end with a batch."""
+    rows: list[Any] = []
+    while len(rows) < count:
+        rows += next(live).fetchall()
+    assert len(rows) == count
+    return rows
+
+
+def same(db: tsdb.Database, sql: str, parameters: Any = None, **settings: object) -> dict[str, Any]:
+    """The counters with pushdown; the rows are those without it, in the same order, and those of the bounded query."""
+    on, stats = history(db, sql, {**ON, **settings}, parameters)
+    off, plain = history(db, sql, OFF, parameters)
+    assert on == off
+    assert sorted(map(repr, on)) == sorted(map(repr, db.sql(sql, parameters).fetchall()))
+    assert plain[BUILT] == 0
+    return stats
+
+
+JOIN = "SELECT f.k, f.v, m.label FROM facts f INNER LATEST JOIN (SELECT k, label FROM mapping WHERE entity = 7) m ON f.k = m.k"
+
+
+def test_keys_leave_devices_out(db: tsdb.Database) -> None:
+    stats = same(db, JOIN)
+    assert (stats[BUILT], stats[PUSHED], stats["stream_history_rows"]) == (1, 1, 2 * ROWS)
+    assert stats["devices_pruned_by_key_domain"] == KEYS - 2
+    assert stats["StreamingJoinKeyDomainPrimaryKeyPruned"] == 1
+    assert stats["streaming_join_key_domain_pushdown"] == "pushed: 2 keys of k as points"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.s = m.s", id="field"),
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k AND f.s = m.s", id="composite"),
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON m.part = f.part AND f.k = m.k", id="other order"),
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping USING (k)", id="using"),
+        pytest.param("SELECT x FROM (SELECT k AS kk, v AS x FROM facts) f INNER LATEST JOIN mapping m ON f.kk = m.k", id="renamed"),
+        pytest.param(
+            "SELECT f.v, n FROM facts f INNER LATEST JOIN (SELECT k AS n FROM mapping) m ON f.k = m.n", id="renamed on the right"
+        ),
+        pytest.param(
+            "WITH m AS (SELECT k, label FROM mapping) SELECT v, label FROM facts f INNER LATEST JOIN m ON f.k = m.k", id="CTE"
+        ),
+        pytest.param(
+            "WITH f AS (SELECT k, v FROM facts) SELECT v, label FROM f INNER LATEST JOIN mapping m ON f.k = m.k",
+            id="CTE on the left",
+        ),
+        pytest.param("SELECT upper(m.label) || f.v AS t FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k", id="expressions"),
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k WHERE m.label <> 'five'", id="right WHERE"),
+    ],
+)
+def test_shapes_are_pushed(db: tsdb.Database, sql: str) -> None:
+    stats = same(db, sql)
+    assert stats[BUILT] == 1, stats["streaming_join_key_domain_pushdown"]
+    assert stats["stream_history_rows"] == 3 * ROWS
+
+
+def test_conditions_of_the_left_side(db: tsdb.Database) -> None:
+    for sql in (
+        "SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k WHERE f.v > 70",
+        "SELECT f.v FROM (SELECT k, v FROM facts WHERE v > 70) f INNER LATEST JOIN mapping m ON f.k = m.k",
+    ):
+        assert same(db, sql)[BUILT] == 1
+        stats = same(db, sql, enable_streaming_join_key_domain_through_filters=False)
+        assert stats[BUILT] == 0
+        assert "condition" in stats["streaming_join_key_domain_pushdown"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        pytest.param("SELECT f.v FROM facts f LEFT LATEST JOIN mapping m ON f.k = m.k", "LEFT", id="left"),
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.d = m.d", "float", id="float"),
+        pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.part = m.k", "INT32", id="types"),
+        pytest.param(
+            "SELECT f.v FROM facts f INNER LATEST JOIN (SELECT k FROM mapping WHERE time < now()) m ON f.k = m.k",
+            "time at which",
+            id="now",
+        ),
+    ],
+)
+def test_fallbacks_give_the_history(db: tsdb.Database, sql: str, reason: str) -> None:
+    stats = same(db, sql)
+    assert stats[BUILT] == stats["devices_pruned_by_key_domain"] == stats["pages_pruned_by_key_domain"] == 0
+    assert reason in stats["streaming_join_key_domain_pushdown"]
+    assert reason in "\n".join(line for (line,) in db.sql(f"EXPLAIN {sql}", settings=ON).fetchall())
+
+
+def test_a_null_key_is_no_partner_and_no_domain(db: tsdb.Database) -> None:
+    add_mapping(db, [(7, None, "nobody")])
+    stats = same(db, JOIN)
+    assert stats[BUILT] == 0
+    assert "NULL" in stats["streaming_join_key_domain_pushdown"]
+
+
+def test_caps_turn_all_of_it_off(db: tsdb.Database) -> None:
+    for cap, value, built in (
+        ("max_rows", 1, 0),
+        ("max_rows", 2, 1),
+        ("max_bytes", 15, 0),
+        ("max_bytes", 16, 1),
+        ("max_bytes", 0, 1),
+    ):
+        stats = same(db, JOIN, **{f"streaming_join_key_domain_pushdown_{cap}": value})
+        assert (stats[BUILT], stats["stream_history_rows"]) == ((1, 2 * ROWS) if built else (0, KEYS * ROWS)), (cap, value)
+
+
+def test_forms(db: tsdb.Database) -> None:
+    for points_max, form in ((0, "set"), (1, "set"), (2, "points")):
+        stats = same(db, JOIN, streaming_join_key_domain_pushdown_disjunctive_filter_max_rows=points_max)
+        assert stats["streaming_join_key_domain_pushdown"].endswith(form)
+        assert stats["stream_history_rows"] == 2 * ROWS
+    stats = same(db, JOIN, streaming_join_key_domain_pushdown_max_rows=1, enable_streaming_join_key_domain_bloom_filter=True)
+    assert stats["streaming_join_key_domain_pushdown"].endswith("bloom")
+    assert stats["stream_history_rows"] < KEYS * ROWS
+
+
+def test_an_empty_right_side_reads_no_history_and_serves_what_comes(db: tsdb.Database) -> None:
+    sql = JOIN.replace("entity = 7", "entity = 9")
+    for settings in (ON, OFF):
+        with db.stream(sql, settings=settings) as live:
+            add_mapping(db, [(9, 4, "four")])
+            add_facts(db, [4], 5_000)
+            add_mapping(db, [(9, 4, "newer")])
+            assert {(k, label) for k, _, label in next(live).fetchall()} == {(4, "four")}
+            if settings is ON:
+                assert (live.stats[BUILT], live.stats["stream_history_rows"]) == (1, 0)
+        db.sql("DELETE FROM mapping WHERE time >= make_timestamp_ns(0)")
+
+
+def test_what_comes_is_never_filtered(db: tsdb.Database) -> None:
+    with db.stream(JOIN, settings=ON) as live:
+        take(live, 2 * ROWS)
+        add_facts(db, [11, 12], 6_000)  # no partner yet
+        add_mapping(db, [(7, 12, "twelve")])
+        add_facts(db, [11, 12], 7_000)
+        assert {(k, label) for k, _, label in next(live).fetchall()} == {(12, "twelve")}
+
+
+def test_a_table_on_the_right_as_it_is_now(db: tsdb.Database) -> None:
+    sql = JOIN.replace("FROM mapping", "FROM table(mapping)")
+    assert same(db, sql)[BUILT] == 1
+    with db.stream(sql, settings=ON) as live:
+        take(live, 2 * ROWS)
+        add_mapping(db, [(7, 5, "later")])
+        add_facts(db, [3, 5], 8_000)
+        assert {(k, label) for k, _, label in take(live, ROWS)} == {(3, "three")}
+
+
+def test_deletes_take_the_key_and_no_older_row_comes_back(db: tsdb.Database) -> None:
+    with db.stream(JOIN, settings={"seek_to": "latest"}) as live:
+        add_facts(db, [3], 9_000)
+        add_mapping(db, [(7, 3, "newer three")])
+        assert len(take(live, ROWS)) == ROWS
+        add_facts(db, [3], 10_000)
+        db.sql(f"DELETE FROM mapping WHERE time = make_timestamp_ns({add_mapping.time})")  # type: ignore[attr-defined]
+        add_facts(db, [3], 11_000)
+        add_facts(db, [30], 11_000)
+        labels = [label for _, _, label in take(live, 2 * ROWS)]
+        assert labels == ["newer three"] * ROWS + ["thirty"] * ROWS
+
+
+def test_joins_of_joins(db: tsdb.Database) -> None:
+    db.sql("CREATE TABLE names (time TIMESTAMP_NS TIME, label STRING, name STRING) WITH (mode = 'append')")
+    db.write("names", {"time": [1, 2, 3], "label": ["three", "five", "three"], "name": ["III", "V", "iii"]})
+    joined = "facts f INNER LATEST JOIN mapping m ON f.k = m.k INNER LATEST JOIN names n ON m.label = n.label"
+    sql = f"SELECT f.k, f.v, n.name FROM {joined}"
+    on, stats = history(db, sql, ON)
+    off, _ = history(db, sql, OFF)
+    assert on == off
+    assert len(on) == 2 * ROWS
+    assert stats[BUILT] == 1, stats["streaming_join_key_domain_pushdown"]
+
+
+def test_a_table_with_itself(db: tsdb.Database) -> None:
+    sql = "SELECT a.v, b.v FROM facts a INNER LATEST JOIN facts b ON a.k = b.k"
+    with db.stream(sql, settings={"seek_to": "latest"}) as live:
+        add_facts(db, [3], 20_000)
+        pairs = next(live).fetchall()
+        assert len({right for _, right in pairs}) == 1, "right rows of a commit come before its left rows"
+        assert {right for _, right in pairs} <= {left for left, _ in pairs}
+
+
+def test_refusals(db: tsdb.Database) -> None:
+    for sql, message in (
+        ("SELECT count(*) FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k", "needs all rows"),
+        ("SELECT f.v FROM table(facts) f INNER LATEST JOIN mapping m ON f.k = m.k", "left side is not live"),
+        ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k OR f.s = m.s", "equalities"),
+        ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k < m.k", "equalities"),
+        ("SELECT f.v FROM facts f INNER LATEST JOIN (SELECT k + 1 AS k FROM mapping) m ON f.k = m.k", "right side"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            db.stream(sql)
+
+
+def test_closing_ends_a_waiting_join(db: tsdb.Database) -> None:
+    live = db.stream(JOIN, settings={"seek_to": "latest"})
+    ended: list[float] = []
+
+    def consume() -> None:
+        for _ in live:
+            pass
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    time.sleep(0.05)
+    closed = time.monotonic()
+    live.close()
+    thread.join(5)
+    assert ended
+    assert ended[0] - closed < 1
+
+
+def test_closing_within_the_history(db: tsdb.Database) -> None:
+    with db.stream(JOIN, settings={**ON, "stream_batch_rows": 1}) as live:
+        assert len(next(live).fetchall()) == 1
+    assert list(live) == []
+
+
+def test_an_error_while_the_gate_is_closed(db: tsdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tsdb.stream.join_table import JoinTable
+
+    def broken(*_: object) -> None:
+        raise InvalidInput("the right side is damaged")
+
+    monkeypatch.setattr(JoinTable, "load", broken)
+    live = db.stream(JOIN, settings=ON)
+    with pytest.raises(InvalidInput, match="damaged"):
+        next(live)
+    assert live.closed
+    assert list(live) == []
+
+
+def test_tokens_go_on_where_a_join_was_left(db: tsdb.Database) -> None:
+    sql = "SELECT f.k, f.v, m.label FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k"
+    settings = {**ON, "stream_batch_rows": 7}
+    whole, _ = history(db, sql, settings)
+    parts: list[Any] = []
+    token = None
+    while len(parts) < len(whole):
+        with db.stream(sql, settings=settings, resume=token) as live:
+            parts += next(live).fetchall()
+            token = live.token
+    assert parts == whole
+    add_facts(db, [3, 30], 12_000)
+    add_mapping(db, [(7, 3, "newer")])
+    add_facts(db, [3], 13_000)
+    rest: list[Any] = []
+    while len(rest) < 3 * ROWS:
+        with db.stream(sql, settings=settings, resume=token) as live:
+            rest += next(live).fetchall()
+            token = live.token
+    assert [label for _, _, label in rest] == ["three"] * ROWS + ["thirty"] * ROWS + ["newer"] * ROWS
