@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.plan.schema import duckdb_name
-from tsdb_format.errors import InvalidInput, NotFound
+from tsdb_format.errors import Closed, InvalidInput, NotFound
 from tsdb_format.types import ColumnType, Kind
 
 if TYPE_CHECKING:
@@ -172,9 +172,14 @@ class NativeSource:
                 pass
 
     def close(self) -> None:
-        """Nothing is held but memory."""
-        self._kept = self._running = None
+        """Let go of the snapshot: what would run again from now on raises Closed."""
+        self._kept = self._running = self._cells = None
+        self._run = _closed
         self._whole = True
+
+
+def _closed() -> tuple[ExecContext, Iterator[Batch]]:
+    raise Closed("the result was closed")
 
 
 #: Where rows come from; all have the same methods.

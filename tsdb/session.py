@@ -39,6 +39,7 @@ from tsdb.sql.statement import (
     Explain,
     Insert,
     Query,
+    Script,
     SetSetting,
     ShowCreateTable,
     ShowDevices,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
     from tsdb.storage.store import Store
 
-_PARAMETRIC = Insert | Explain | Delete | DeleteDevices | Update | ShowDevices
+_PARAMETRIC = Insert | Explain | Delete | DeleteDevices | Update | ShowDevices | Script
 #: Statements and plans kept; when full, all go: dashboards repeat few statements, generated ones never repeat.
 _KEPT_MAX = 1_024
 
@@ -197,6 +198,10 @@ class Session:
             case Describe(name):
                 rows = [(c.name, duckdb_name(c.type), c.role.name) for c in store.table(name).schema]
                 return _listing(("column_name", "column_type", "role"), (STRING, STRING, STRING), rows)
+            case Script(text):
+                from tsdb.resultset.multi_result import script_result
+
+                return script_result(self._store, self, text, parameters, settings)
             case Query():
                 return self._query(statement, parameters, settings, snapshot, None)
 

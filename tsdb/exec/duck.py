@@ -251,6 +251,11 @@ class DuckRun:
         relation = self._guarded(lambda: self.cursor.sql(sql), own_text=False)
         return list(vectors_of(self._guarded(lambda: relation.to_arrow_table().to_batches(), own_text=False), columns))
 
+    def interrupt(self) -> None:
+        """Have what runs in other threads stop."""
+        for connection in (self.cursor, *self._streams):
+            connection.interrupt()
+
     def close(self) -> None:
         """Give the connections back."""
         for connection in (self.cursor, *self._streams):

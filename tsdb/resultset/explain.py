@@ -33,7 +33,8 @@ def explain_multi_query(
     request = read_request(store, document)
     if not analyze:
         return text_result("plan", list(_declared(request, resolve(request))))
-    outcome = Run(store, session, request, session.settings.changed(settings or {}), parameters).run()
+    chosen = session.settings.changed(settings or {})
+    outcome = Run(store, session, request, chosen, parameters, keeps_plans=True).run()
     try:
         return text_result("plan", list(_done(outcome)))
     finally:

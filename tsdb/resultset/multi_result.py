@@ -14,6 +14,8 @@ from tsdb_format.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from tsdb.session import Session
+    from tsdb.settings import Settings
+    from tsdb.sql.environment import Parameters
     from tsdb.storage.store import Store
 
 
@@ -97,3 +99,18 @@ def multi_query(
     """Run a multi-query: its sets now, its queries when their results are read."""
     chosen = session.settings.changed(settings or {})
     return MultiResult(Run(store, session, read_request(store, document), chosen, parameters).run())
+
+
+def script_result(store: Store, session: Session, text: str, parameters: Parameters, settings: Settings) -> Result:
+    """The rows of the one query of a script; raises InvalidInput where it has none, or several."""
+    request = read_script(text)
+    count = sum(step.query is not None for step in request.steps)
+    if count != 1:
+        raise InvalidInput(
+            "RESULT SET is for a query behind it, and there is none"
+            if count == 0
+            else f"the script has {count} queries: db.multi_query(text) and tsdb multi give the rows of each"
+        )
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidInput("the parameters of a script are named: $name, and a dictionary of values")
+    return MultiResult(Run(store, session, request, settings, parameters).run()).results[0]

@@ -66,7 +66,7 @@ def _found(number: int, query: Query, declared: dict[str, tuple[int, Declaration
     """The sets that a query of a step refers to, each once."""
     seen: dict[str, Declaration] = {}
     for reference in references(query):
-        where = f"{request.steps[number].place}, {reference.place}" if query.source != query.text else reference.place
+        where = f"{request.steps[number].place}, {reference.place}" if query.origins else reference.place  # of a document's filter
         found = declared.get(reference.name.lower())
         if found is None:
             visible = [each.name for at, each in declared.values() if at < number]

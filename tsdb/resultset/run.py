@@ -129,8 +129,10 @@ class Run:
     """One execution of a request."""
 
     def __init__(
-        self, store: Store, session: Session, request: Request, settings: Settings, parameters: Mapping[str, object] | None = None
-    ) -> None:
+        self, store: Store, session: Session, request: Request, settings: Settings, parameters: Mapping[str, object] | None = None,
+        *, keeps_plans: bool = False,
+    ) -> None:  # fmt: skip
+        """``keeps_plans``: what the sets were computed from stays open, for whoever wants to show it."""
         self._session = session
         self._settings = settings.changed(request.settings)
         self._parameters = parameters or {}
@@ -138,6 +140,7 @@ class Run:
         self._storage = store.storage
         self._snapshot = session.pinned()
         self._by_name: dict[str, SetRun] = {}
+        self._keeps_plans = keeps_plans
         self._stopped = threading.Event()
         self._tables: bool | None = None
         self.outcome = Outcome(request, resolve(request))
@@ -179,7 +182,15 @@ class Run:
             run.ran, run.reason = False, f"no column of a table has the type {', '.join(run.source.types)}"
         elif gives_no_rows(query, self._empty()):
             run.ran, run.fate, run.table = False, "skipped", snapshot_of(table_of(name, run.types), ())
+        if not run.ran:
+            self._done_with(run)
         return run
+
+    def _done_with(self, run: SetRun) -> None:
+        """Let go of a set's query, which is not read again."""
+        if run.source is not None and not self._keeps_plans:
+            run.source.close()
+            run.source = None
 
     def _at_once(self, tasks: Sequence[Callable[[], None]]) -> None:
         """Run tasks at the same time, and stop all where one fails."""
@@ -189,24 +200,37 @@ class Run:
             return
         with ThreadPoolExecutor(min(len(tasks), self._settings.threads), thread_name_prefix="tsdb-set") as pool:
             running = [pool.submit(task) for task in tasks]
+            failed = None
             try:
                 wait(running, return_when=FIRST_EXCEPTION)
                 failed = next((each for each in running if each.done() and each.exception() is not None), None)
                 if failed is not None:
                     failed.result()
-            finally:
+            except BaseException:
                 self._stop()
                 for each in running:
                     each.cancel()
-        self._stopped.clear()
-        del running  # it keeps exceptions, which keep this frame
+                raise
+            finally:
+                del running, failed  # they keep exceptions, which keep this frame
 
     def _stop(self) -> None:
-        """Have tasks under way end: what is done already does not notice."""
+        """Have the tasks under way end."""
+        from tsdb.exec.duck import DuckRun
+
         self._stopped.set()
+        for source in [each.source for each in self.outcome.sets]:
+            if isinstance(source, DuckRun):
+                source.interrupt()
 
     def _fill(self, run: SetRun) -> None:
         """Run the query of a set for its members."""
+        try:
+            self._collect(run)
+        finally:
+            self._done_with(run)
+
+    def _collect(self, run: SetRun) -> None:
         assert run.types is not None
         assert run.source is not None
         table, name = table_of(run.relation_name, run.types), run.declaration.name

@@ -16,13 +16,8 @@ from collections.abc import Iterator
 from tsdb.resultset.request import Declaration, Request, Step
 from tsdb.sql.reader import read_query, read_tokens
 from tsdb.sql.statement import SetSetting
-from tsdb.sql.token import Cursor, Token, place, tokenize
+from tsdb.sql.token import Cursor, Token, begins_script, place, tokenize
 from tsdb_format.errors import InvalidInput
-
-
-def is_script(tokens: list[Token]) -> bool:
-    """Whether a text's first statement declares a result set."""
-    return [token.upper for token in tokens[:2]] == ["RESULT", "SET"]
 
 
 def read_script(text: str) -> Request:
@@ -32,7 +27,7 @@ def read_script(text: str) -> Request:
     queries = 0
     for tokens in _statements(tokenize(text)):
         where = place(text, tokens[0].start)
-        if is_script(tokens):
+        if begins_script(tokens):
             steps.append(Step("", where, None, (_declaration(text, tokens, where),)))
         elif tokens[0].upper in ("SET", "RESET"):
             statement = read_tokens(text, tokens)

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from tsdb.plan.predicate import And, Compare, IsNull, Like, Member, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, IsNull, Like, Member, Not, Or, Predicate, members_in
 from tsdb.plan.predicate import Constant as Truth
-from tsdb.plan.predicate import members_in
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_text
 from tsdb.sql import comparison

@@ -13,6 +13,7 @@ from tsdb.sql.statement import (
     Explain,
     Insert,
     Query,
+    Script,
     SetSetting,
     SettingValues,
     ShowCreateTable,
@@ -22,7 +23,7 @@ from tsdb.sql.statement import (
     ShowTables,
     Statement,
 )
-from tsdb.sql.token import PARAMETER, Cursor, Token, place, tokenize
+from tsdb.sql.token import PARAMETER, Cursor, Token, begins_script, place, tokenize
 from tsdb.suggestion import nearest
 from tsdb_format.errors import InvalidInput
 
@@ -56,6 +57,8 @@ def read_statement(text: str) -> Statement:
         tokens.pop()
     if not tokens:
         raise InvalidInput("there is no statement to run")
+    if begins_script(tokens):
+        return Script(text)
     if any(token.is_symbol(";") for token in tokens):
         raise InvalidInput("one statement at a time: there is text after ';'")
     return read_tokens(text, tokens)

@@ -184,6 +184,13 @@ class Checkpoint:
     """CHECKPOINT: what is in memory goes to files."""
 
 
+@dataclass(frozen=True, slots=True)
+class Script:
+    """RESULT SET definitions and the query that refers to them."""
+
+    text: str
+
+
 #: Statements about the devices or rows of one table that satisfy a condition.
 Conditional: TypeAlias = Delete | DeleteDevices | Update | ShowDevices
 
@@ -242,5 +249,5 @@ class AlterTable:
 
 Statement: TypeAlias = (
     Query | Explain | CreateTable | DropTable | AlterTable | ShowTables | ShowFiles | ShowQueries | ShowCreateTable | ShowSettings
-    | Describe | SetSetting | Insert | Checkpoint | Conditional
+    | Describe | SetSetting | Insert | Checkpoint | Conditional | Script
 )  # fmt: skip

@@ -7,7 +7,7 @@ sqlglot's tree (``tsdb.sql.tree``) and by DuckDB, never by these tokens alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
@@ -59,17 +59,29 @@ def tokenize(text: str) -> list[Token]:
     return list(read_tokens(text))
 
 
+def begins_script(tokens: Sequence[Token]) -> bool:
+    """Whether RESULT SET is defined first, for a query behind it."""
+    return len(tokens) > 1 and tokens[0].upper == "RESULT" and tokens[1].upper == "SET"
+
+
 def split_statements(text: str) -> Iterator[str]:
-    """The statements of a script as they are written; what a quote that does not end hides is one statement."""
+    """The statements of a script as they are written; what a quote that does not end hides is one statement.
+
+    Definitions of result sets belong to the query behind them.
+    """
     start, filled = 0, False
+    first: list[Token] = []
     with suppress(InvalidInput):
         for token in read_tokens(text):
             if not token.is_symbol(";"):
                 filled = True
+                first += [token] if len(first) < 2 else []
                 continue
-            if filled:
-                yield text[start : token.start].strip()
-            start, filled = token.end, False
+            if not begins_script(first):
+                if filled:
+                    yield text[start : token.start].strip()
+                start, filled = token.end, False
+            first = []
         if not filled:
             return
     yield text[start:].strip()
