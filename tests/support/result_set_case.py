@@ -42,6 +42,12 @@ COLUMNS: dict[str, tuple[str, Role, tuple[Any, ...]]] = {
 #: Columns whose values are compared with each other as they are.
 GROUPS = (("host", "s", "owner"), ("n", "i", "slot"), ("f", "g"), ("u",), ("d",), ("m",), ("r",), ("v",), ("time",))
 _TICKS = 12
+#: Two levels of sets over the tables of tests/resultset/conftest.py.
+SCRIPT = """
+RESULT SET hosts AS (SELECT host FROM alarm WHERE level > 3);
+RESULT SET racks AS (SELECT rack FROM machine WHERE host IN RESULT SET hosts);
+SELECT time, rack, celsius FROM temperature WHERE rack IN RESULT SET racks ORDER BY celsius;
+"""
 
 
 # ---------------------------------------------------------------------------------------------- data
@@ -370,3 +376,9 @@ def rows_of(db: tsdb.Database) -> dict[str, list[dict[str, Any]]]:
 def comparable(rows: Iterable[tuple[Any, ...]]) -> list[str]:
     """Rows in an order of their own, by their values."""
     return sorted(repr(tuple(map(key_of, row))) for row in rows)
+
+
+def leftovers(db: tsdb.Database) -> list[str]:
+    """What is in the folder of temporary files."""
+    folder = Path(db.path) / "temporary"
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
