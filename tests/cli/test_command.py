@@ -116,6 +116,10 @@ def test_explain_counts_what_was_not_read(database: Path) -> None:
     assert "devices" in analyzed.out
     assert analyzed.out == run("explain", database, SELECT, "--analyze").out
     assert json.loads(run("explain", database, SELECT, "--analyze", "--format", "json").out)
+    joined = "SELECT a.host, b.usage FROM cpu a JOIN cpu b USING (host)"
+    verbose = run("explain", database, joined, "--verbose")
+    assert verbose.out == run("query", database, f"EXPLAIN VERBOSE {joined}").out
+    assert len(verbose.out) > len(run("explain", database, joined).out)
 
 
 def test_explain_as_a_page(database: Path, tmp_path: Path) -> None:

@@ -45,6 +45,17 @@ def test_analyze_counts_scans_that_were_narrowed(db: tsdb.Database) -> None:
     assert plan.endswith("rows=1")
 
 
+def test_options_are_switched_on_and_off(db: tsdb.Database) -> None:
+    plain, analyzed = (db.sql(f"EXPLAIN {word} SELECT * FROM cpu").fetchall() for word in ("", "ANALYZE"))
+    assert plain != analyzed
+    for options in ("ANALYZE FALSE", "analyze off, RULES false", "VERBOSE OFF"):
+        assert db.sql(f"EXPLAIN ({options}) SELECT * FROM cpu").fetchall() == plain
+    for options in ("ANALYZE", "ANALYZE TRUE", "ANALYZE on, FORMAT text", "VERBOSE FALSE, ANALYZE TRUE"):
+        assert db.sql(f"EXPLAIN ({options}) SELECT * FROM cpu").fetchall() == analyzed
+    with pytest.raises(tsdb.InvalidInput, match=r"expected TRUE or FALSE, not '7' \(line 1, column 18\)"):
+        db.sql("EXPLAIN (ANALYZE 7) SELECT * FROM cpu")
+
+
 def test_rules_show_each_step(db: tsdb.Database) -> None:
     plan = _plan(db, "EXPLAIN (RULES) SELECT host FROM cpu ORDER BY time DESC LIMIT 1")
     assert [line for line in plan.splitlines() if line.startswith("--")] == [

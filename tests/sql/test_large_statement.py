@@ -55,6 +55,17 @@ def test_many_calls_each_computed_once(db: tsdb.Database) -> None:
     assert row == tuple(whole - sum(range(at % 500)) for at in range(1000))
 
 
+@pytest.mark.parametrize("window", ["OVER ({})", "OVER w FROM t WINDOW w AS ({})"])
+def test_a_change_in_the_definition_of_a_window_is_refused_before_its_text_doubles(db: tsdb.Database, window: str) -> None:
+    inner = "v"
+    for _ in range(40):
+        inner = f"rate(v) OVER (ORDER BY {inner})"
+    for call in ("rate(v)", "row_number()"):
+        sql = f"SELECT {call} {window.format(f'ORDER BY {inner}')}" + ("" if "FROM" in window else " FROM t")
+        with pytest.raises(tsdb.InvalidInput, match="rate is of a window, and stands in the definition of one"):
+            db.sql(sql)
+
+
 @pytest.mark.parametrize("word", ["diff", "rate", "increase", "derivative"])
 def test_a_change_of_a_change_is_refused_before_its_text_doubles(db: tsdb.Database, word: str) -> None:
     with pytest.raises(tsdb.InvalidInput, match=f"{word} stands inside of {word}: compute it in a subquery"):

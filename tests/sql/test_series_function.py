@@ -47,6 +47,10 @@ _BERLIN = "(time_bucket(INTERVAL '{}', time::TIMESTAMPTZ, 'Europe/Berlin') AT TI
          "SELECT arg_min_null(n, v) FROM t WHERE v IS NOT NULL AND n IS NOT NULL"),
         ("SELECT time_bucket('1 day', time, 'Europe/Berlin'), count(*) FROM t GROUP BY 1",
          f"SELECT {_BERLIN.format('1 day')}, count(*) FROM t GROUP BY 1"),
+        ("SELECT time_bucket('1 day', time, timezone => 'Europe/Berlin') AS b, count(*) FROM t GROUP BY b",
+         f"SELECT {_BERLIN.format('1 day')}, count(*) FROM t GROUP BY 1"),
+        ("SELECT date_trunc('day', time, timezone := 'Europe/Berlin') AS b, count(*) FROM t GROUP BY b",
+         f"SELECT {_BERLIN.format('1 day')}, count(*) FROM t GROUP BY 1"),
         ("SELECT time_bucket('1 month', x.time, 'Europe/Berlin') m, max(n) FROM t x GROUP BY m",
          f"SELECT {_BERLIN.format('1 month')}, max(n) FROM t GROUP BY 1"),
         ("SELECT time_bucket('1 week', time, 'Europe/Berlin') m, max(n) FROM t GROUP BY m",
@@ -167,7 +171,7 @@ def test_lists_of_words_are_whole() -> None:
     rows = duckdb.sql("SELECT DISTINCT upper(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'").fetchall()
     assert {name for (name,) in rows} | {*_BESIDE} == AGGREGATES
     taken = duckdb.sql("SELECT DISTINCT upper(function_name) FROM duckdb_functions()").fetchall()
-    others = {"FIRST", "LAST", "TIME_BUCKET", "DATE_TRUNC"}  # whose other forms stay DuckDB's
+    others = {"FIRST", "LAST", "TIME_BUCKET", "DATE_TRUNC", "SHOW"}  # whose other forms stay DuckDB's
     assert word.WORDS & {name for (name,) in taken} == others | vector.WORDS  # which mean what they do there
 
 
@@ -252,6 +256,15 @@ def test_places_are_those_of_each_text(twin: SeriesTwin) -> None:
     sql = "SELECT rate(n) FROM t GROUP BY 1"
     for before, place in (("", "line 1, column 8"), ("\n  ", "line 2, column 10"), ("EXPLAIN ", "line 1, column 16")):
         assert twin.refused(before + sql).endswith(f"({place})")
+
+
+def test_named_time_zones(twin: SeriesTwin) -> None:
+    for call, message in (
+        ("time_bucket('1 day', time, tz => 'Europe/Berlin')", "time_bucket has no argument 'tz'"),
+        ("time_bucket('1 day', timezone => 'Europe/Berlin')", "time_bucket is written time_bucket(width, time, timezone =>"),
+        ("date_trunc('day', time, timezone => 1)", "a time zone has a name such as 'Europe/Paris', not 1"),
+    ):
+        assert twin.refused(f"SELECT {call}, count(*) FROM t GROUP BY 1").startswith(message)
 
 
 def test_insert_and_explain(twin: SeriesTwin) -> None:

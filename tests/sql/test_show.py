@@ -117,6 +117,13 @@ def test_queries_under_way(db: tsdb.Database) -> None:
     assert db.sql("SHOW QUERIES").fetchall() == []
 
 
+def test_tables_are_listed_as_a_table(db: tsdb.Database) -> None:
+    assert db.sql("FROM (SHOW TABLES)").fetchall() == [("cpu",), ("empty",)]
+    shown = db.sql("SELECT upper(t.name), n FROM (SHOW TABLES) t, (SELECT count(*) AS n FROM cpu) WHERE name <> 'empty'")
+    assert shown.fetchall() == [("CPU", 30)]
+    assert db.sql("FROM (show tables)").columns == ["name"]
+
+
 def test_the_catalog_of_duckdb_shows_tables(db: tsdb.Database) -> None:
     tables = "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables ORDER BY table_name"
     assert db.sql(tables).fetchall() == [("tsdb", "main", "cpu", "BASE TABLE"), ("tsdb", "main", "empty", "BASE TABLE")]

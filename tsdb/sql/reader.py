@@ -190,7 +190,7 @@ def _read_explain(cursor: Cursor) -> Explain:
                     raise InvalidInput(f"EXPLAIN has no format {form!r}: it takes TEXT or JSON")
             elif word in options:
                 cursor.at += 1
-                options[word] = True
+                options[word] = _switch(cursor)
             else:
                 cursor.fail("ANALYZE, TIMINGS, RULES, VERBOSE or FORMAT")
             if not cursor.accept_symbol(","):
@@ -204,6 +204,16 @@ def _read_explain(cursor: Cursor) -> Explain:
     if not isinstance(statement, Query):
         raise InvalidInput("EXPLAIN is for queries")
     return Explain(statement, options["ANALYZE"], options["TIMINGS"], options["RULES"], form, options["VERBOSE"])
+
+
+def _switch(cursor: Cursor) -> bool:
+    """What an option is set to: on, where nothing is said."""
+    for value, words in ((True, ("TRUE", "ON")), (False, ("FALSE", "OFF"))):
+        if any(cursor.accept(word) for word in words):
+            return value
+    if cursor.symbol() in (",", ")"):
+        return True
+    return cursor.fail("TRUE or FALSE")
 
 
 def _read_create(cursor: Cursor) -> CreateTable:

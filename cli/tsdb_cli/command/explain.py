@@ -18,6 +18,7 @@ from tsdb_cli.plan_page import plan_page
 @click.option("--analyze", is_flag=True, help="Run the query and count what was read and what was not.")
 @click.option("--timings", is_flag=True, help="With --analyze: times too, which differ from run to run.")
 @click.option("--rules", is_flag=True, help="Show the plan after each rule that changed it.")
+@click.option("--verbose", is_flag=True, help="Say why joins and late columns were planned as they were.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @option.output
 @option.settings
@@ -27,12 +28,14 @@ def command(
     analyze: bool,
     timings: bool,
     rules: bool,
+    verbose: bool,
     form: str,
     output_path: Path | None,
     settings: dict[str, str],
 ) -> None:
     """Show the plan of the query SQL on the database DB, one node a line, and with --analyze what became of every unit of data."""
-    words = [word for word, wanted in (("ANALYZE", analyze), ("TIMINGS", timings), ("RULES", rules)) if wanted]
+    options = {"ANALYZE": analyze, "TIMINGS": timings, "RULES": rules, "VERBOSE": verbose}
+    words = [word for word, wanted in options.items() if wanted]
     if form != "text":
         words.append("FORMAT JSON")
     explain = f"EXPLAIN ({', '.join(words)}) {sql}" if words else f"EXPLAIN {sql}"

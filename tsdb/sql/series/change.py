@@ -46,12 +46,28 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     block = block_at(draft, call.at)
     if len(found) > 1 and call.at in found[-2] and block == block_at(draft, found[-2].at):
         draft.fail(f"{name} stands inside of {draft.tokens[found[-2].at].text}: compute it in a subquery", call.at)
+    _refuse_in_window(call, block)
     _check(call, block, tables)
     window = _window(call, block, tables)
     value: tuple[Part, ...] = ("(", call.text(call.arguments[0]), ")")
     made = _moving(call, window) if call.name in _MOVING else _changed(call, value, window)
     start, end = draft.span(call.at, window.end)
     return [Edit(start, end, made), *(block.keep_name(call.at) if block is not None else ())]
+
+
+def _refuse_in_window(call: Call, block: Block | None) -> None:
+    """Fail where it stands in a window's definition, which has no windows."""
+    draft = call.draft
+    tokens = draft.tokens
+    inside = [
+        (at + 1, closing(tokens, at + 1))
+        for at in range(call.at - 1)
+        if tokens[at].upper == "OVER" and tokens[at + 1].is_symbol("(") and block == block_at(draft, at)
+    ]
+    clause = block.clauses.get("WINDOW") if block is not None else None
+    inside += [(clause.start, clause.end)] if clause is not None else []
+    if any(start <= call.at < end for start, end in inside):
+        draft.fail(f"{tokens[call.at].text} is of a window, and stands in the definition of one: compute it in a subquery", call.at)
 
 
 def _check(call: Call, block: Block | None, tables: Mapping[str, Table]) -> None:

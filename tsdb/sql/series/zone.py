@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tsdb.catalog.table import Table
+from tsdb.sql.nesting import Range
 from tsdb.sql.series.block import block_at
 from tsdb.sql.series.call import Call, calls
 from tsdb.sql.series.draft import Draft, Edit, Part
@@ -24,7 +25,9 @@ _NO_ZONES = frozenset({"epoch", "infinity"})
 def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     """The time gets the zone UTC, is cut in the zone wanted, and loses the zone again."""
     for call in calls(draft, WORDS):
-        if len(call.arguments) == 3 and not call.named and _is_zone(call) and (call.name == "DATE_TRUNC" or _is_ours(call, tables)):
+        if call.named:
+            _require_zone(call)
+        if call.named or (len(call.arguments) == 3 and _is_zone(call) and (call.name == "DATE_TRUNC" or _is_ours(call, tables))):
             block = block_at(draft, call.at)
             made = (_bucketed if call.name == "TIME_BUCKET" else _truncated)(call)
             return [Edit(*call.span, made), *(block.keep_name(call.at) if block is not None else ())]
@@ -44,7 +47,24 @@ def bucket(width: Sequence[Part], time: Sequence[Part], zone: Part) -> tuple[Par
 
 
 def _is_zone(call: Call) -> bool:
-    return is_zone(call.draft, *call.arguments[2])
+    return is_zone(call.draft, *_arguments(call)[2])
+
+
+def _arguments(call: Call) -> Sequence[Range]:
+    return (*call.arguments, *call.named.values())
+
+
+def _require_zone(call: Call) -> None:
+    """Fail unless the named argument is ``timezone`` and names one."""
+    form = (
+        f"{call.draft.tokens[call.at].text}({'width' if call.name == 'TIME_BUCKET' else 'part'}, time, timezone => 'Europe/Paris')"
+    )
+    call.only(("timezone",), form)
+    call.require(3, 3, form)
+    if not _is_zone(call):
+        call.draft.fail(
+            f"a time zone has a name such as 'Europe/Paris', not {call.draft.written(*call.named['timezone'])}", call.at
+        )
 
 
 def _is_ours(call: Call, tables: Mapping[str, Table]) -> bool:
@@ -62,11 +82,11 @@ def _is_ours(call: Call, tables: Mapping[str, Table]) -> bool:
 
 
 def _bucketed(call: Call) -> tuple[Part, ...]:
-    width, time, zone = call.arguments
+    width, time, zone = _arguments(call)
     return bucket(interval(call.draft, *width), (call.text(time),), call.text(zone))
 
 
 def _truncated(call: Call) -> tuple[Part, ...]:
-    part, time, zone = (call.text(argument) for argument in call.arguments)
+    part, time, zone = (call.text(argument) for argument in _arguments(call))
     local: tuple[Part, ...] = ("timezone(", zone, ", CAST(", time, " AS TIMESTAMPTZ))")
     return ("timezone('UTC', timezone(", zone, ", CAST(date_trunc(", part, ", ", *local, ") AS TIMESTAMP)))")
