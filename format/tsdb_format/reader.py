@@ -160,7 +160,7 @@ class TsFile:
         return found
 
     def balls(self, name: str) -> Balls | None:
-        """Where the vectors of a VECTOR column lie, by block; None in files that do not say it. Raises Corruption."""
+        """Where the vectors of a VECTOR column lie; None in files that do not say it. Raises Corruption."""
         if name not in self._balls:
             column = self._stored(name)
             self._balls[name] = read_balls(self.container, column.id, column.type, self.row_count, self.rows_per_page)

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb_format.ball import Balls, balls_of, block_rows
 from tsdb_format.kernels import statistics as kernels
 from tsdb_format.statistics import (
     HAS_BOUNDS,
@@ -49,8 +48,6 @@ def new_summary(column: Vector, rows_per_page: int) -> Summary:
         return IntegerSummary(pages, rows_per_page)
     if column.type.kind is Kind.STRING:
         return TextSummary(pages, rows_per_page, column)
-    if column.type.kind is Kind.VECTOR:
-        return VectorSummary(pages, rows_per_page, column)
     return NullSummary(pages, rows_per_page)
 
 
@@ -77,7 +74,7 @@ def _sums_in_order(values: NDArray[np.float64], starts: IntArray) -> NDArray[np.
 
 
 class NullSummary:
-    """NULL counts alone: BLOB."""
+    """NULL counts alone: BLOB and VECTOR."""
 
     def __init__(self, pages: int, rows_per_page: int) -> None:
         self.rows_per_page = rows_per_page
@@ -94,29 +91,6 @@ class NullSummary:
         starts, rows = _levels(page_rows, pages_per_chunk, row_count)
         nulls = _rolled(self.nulls, starts, np.add)
         return Statistics(rows, nulls, np.zeros(len(rows), np.uint8))
-
-
-class VectorSummary(NullSummary):
-    """NULL counts, and the balls that the vectors lie in."""
-
-    def __init__(self, pages: int, rows_per_page: int, column: Vector) -> None:
-        super().__init__(pages, rows_per_page)
-        self._width = column.type.width
-        self._block_rows = block_rows(rows_per_page)
-        blocks = -(-len(column) // self._block_rows)
-        self._centroid, self._radius = np.empty((blocks, self._width), np.float32), np.empty(blocks, np.float64)
-
-    def add(self, first_page: int, rows: Vector) -> None:
-        """Summarize some pages."""
-        super().add(first_page, rows)
-        first = first_page * (self.rows_per_page // self._block_rows)
-        blocks = slice(first, first - (-len(rows) // self._block_rows))
-        found = balls_of(rows, self.rows_per_page)
-        self._centroid[blocks], self._radius[blocks] = found.centroid, found.radius
-
-    def balls(self) -> Balls:
-        """The balls of all blocks."""
-        return Balls(self._centroid, self._radius, self._block_rows)
 
 
 def _rolled(pages: NDArray[Any], starts: list[IntArray], how: np.ufunc) -> NDArray[Any]:

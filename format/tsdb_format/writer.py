@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb_format import resource, statistics
-from tsdb_format.ball import ball_sections
+from tsdb_format.ball import ball_sections, cut_balls, new_balls
 from tsdb_format.blob import DEFAULT_LIMITS, BlobLimits
 from tsdb_format.device import device_sections
 from tsdb_format.disk import DISK, NewFile, Storage
@@ -27,7 +27,7 @@ from tsdb_format.payload_table import Payload, payload_sections
 from tsdb_format.payload_writer import PayloadWriter
 from tsdb_format.schema import SEQUENCE_COLUMN, Column, Schema
 from tsdb_format.section import ALIGNMENT, BLOBS_VERSION, append_sections, header_bytes
-from tsdb_format.summary import VectorSummary, new_summary
+from tsdb_format.summary import new_summary
 from tsdb_format.types import Kind, Role
 from tsdb_format.vector import ByteArray, IntArray, Vector
 
@@ -90,7 +90,7 @@ def write_file(
         outside = _place_blobs(payloads, stored, vectors, blobs)
         file.write(header_bytes(MAGIC, BLOBS_VERSION if outside else 1))
         arrays = device_sections(schema.tags, tags, row_start) | payload_sections(outside)
-        found = _write_columns(file, stored, vectors, rows_per_page, threads, arrays)
+        found = _write_columns(file, stored, vectors, row_start, rows_per_page, threads, arrays)
         times, sequences = (_range(each) for each in found[:2])
         attributes = {
             "table": table,
@@ -212,20 +212,26 @@ class _ColumnPages:
 
 
 def _write_columns(
-    file: NewFile, stored: list[Column], vectors: list[Vector], rows_per_page: int, threads: int, arrays: dict[str, NDArray[Any]]
-) -> list[statistics.Statistics]:
-    """Write all chunks, group by group, and add each column's page and statistics sections to ``arrays``."""
+    file: NewFile, stored: list[Column], vectors: list[Vector], row_start: IntArray, rows_per_page: int, threads: int,
+    arrays: dict[str, NDArray[Any]],
+) -> list[statistics.Statistics]:  # fmt: skip
+    """Write all chunks, group by group, and add each column's sections to ``arrays``: pages, statistics, balls."""
     rows = len(vectors[0])
     page_count = -(-rows // rows_per_page)
     chunk_count = -(-page_count // PAGES_PER_CHUNK)
     summaries = [new_summary(vector, rows_per_page) for vector in vectors]
     pages = [_ColumnPages(page_count, chunk_count) for _ in stored]
     chunk_rows = rows_per_page * PAGES_PER_CHUNK
+    vector_columns = [index for index, column in enumerate(stored) if column.type.kind is Kind.VECTOR]
+    ball_start = cut_balls(row_start, rows_per_page) if vector_columns else row_start
+    balls = {index: new_balls(ball_start, stored[index].type) for index in vector_columns}
 
     def encode(task: tuple[int, int]) -> EncodedChunk:
         group, index = task
         part = vectors[index].take(slice(group * chunk_rows, (group + 1) * chunk_rows))
         summaries[index].add(group * PAGES_PER_CHUNK, part)
+        if index in balls:
+            balls[index].enclose(group * chunk_rows, part)
         return encode_chunk(part, rows_per_page)
 
     tasks = [(group, index) for group in range(chunk_count) for index in range(len(vectors))]
@@ -238,9 +244,7 @@ def _write_columns(
     for column, column_pages, column_statistics in zip(stored, pages, found, strict=True):
         arrays[f"pages.{column.id}"] = column_pages.to_bytes(column)
         arrays[f"stats.{column.id}"] = statistics.to_bytes(column_statistics)
-    for column, summary in zip(stored, summaries, strict=True):
-        if isinstance(summary, VectorSummary):
-            arrays |= ball_sections(column.id, summary.balls())
+    arrays |= ball_sections({stored[index].id: each for index, each in balls.items()})
     return found
 
 

@@ -71,7 +71,7 @@ class Whole:
         vectors = [column.name for column in file.columns.values() if column.type.kind is Kind.VECTOR]
         for balls in map(file.balls, vectors):
             assert balls is not None
-            out += [balls.centroid.tobytes(), balls.radius.tolist()]
+            out += [balls.start.tolist(), balls.centroid.tobytes(), balls.radius.tolist()]
         out += [vector.to_physical_list() for vector in file.device_tags.values()]
         found = file.resource
         return [*out, *(each.tolist() for each in (found.min_time, found.max_time, found.by_max_time, found.by_min_time))]

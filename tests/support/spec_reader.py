@@ -94,14 +94,16 @@ class File:
             self.resource = {name: list(values) for name, values in resource.sections.items()}
 
     def check_balls(self, number: int, width: int, vectors: list[Any]) -> None:
-        """Every vector lies in the ball of its block."""
+        """Every vector lies in the ball of its rows."""
         centroids, radii = self.sections[f"centroid.{number}"], self.sections[f"radius.{number}"]
-        rows = min(self.rows_per_page, 1024)
-        assert len(radii) == -(-len(vectors) // rows)
+        starts = self.sections["ball.row_start"]
+        assert (starts[0], starts[-1], len(radii)) == (0, len(vectors), len(starts) - 1)
+        assert set(range(0, len(vectors), self.rows_per_page)) <= set(starts)
         assert len(centroids) == width * len(radii)
-        for block, radius in enumerate(radii):
-            centroid = centroids[width * block : width * (block + 1)]
-            texts = [vector for vector in vectors[rows * block : rows * (block + 1)] if vector is not None]
+        for ball, radius in enumerate(radii):
+            centroid = centroids[width * ball : width * (ball + 1)]
+            assert starts[ball] < starts[ball + 1]
+            texts = [vector for vector in vectors[starts[ball] : starts[ball + 1]] if vector is not None]
             held = [[struct.unpack(">f", bytes.fromhex(item))[0] for item in vector] for vector in texts]
             if radius == -1:
                 assert not held

@@ -1,7 +1,7 @@
 """Distances as columns: what a scan computes of the vectors in one column and a vector that the query gives.
 
-Such a column reads like any FLOAT of the file, row by row and exactly. For a TopK there are two ways around that: bounds of whole
-blocks, from the balls that a file keeps, and a quick look at rows, which leaves out those that cannot be as good as a limit.
+Such a column reads like any FLOAT of the file, row by row and exactly. For a TopK there are two ways around that: bounds of some
+rows together, from the balls that a file keeps, and a quick look at rows, which leaves out those that cannot be as good as a limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tsdb.exec.kernels import distance as kernels
 from tsdb.plan.node import Distance
-from tsdb_format.ball import NO_VECTOR, block_rows
+from tsdb_format.ball import NO_VECTOR
 from tsdb_format.schema import Column, Schema
 from tsdb_format.types import FLOAT, Role
 from tsdb_format.vector import BoolArray, IntArray, Vector, null_vector
@@ -32,10 +32,10 @@ METRICS = {
 }  # fmt: skip
 
 
-class BlockBounds(NamedTuple):
-    """Per block of ``rows`` rows: between which values its distances are, whether it has any, and whether some may be NULL."""
+class BallBounds(NamedTuple):
+    """Of rows ``start[i]`` to ``start[i + 1]``: between which values their distances are, whether there are any, or some NULL."""
 
-    rows: int
+    start: IntArray
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     has_values: BoolArray
@@ -78,20 +78,22 @@ class DistanceColumn(Column):
             out = out | ~found.validity if nulls else out & found.validity
         return out
 
-    def bounds(self, source: FileSource) -> BlockBounds:
-        """Bounds of all blocks of a file; where it does not say where its vectors are, they bound nothing."""
+    def bounds(self, source: FileSource) -> BallBounds:
+        """Bounds of all balls of a file; of its pages, which bound nothing, where it does not say where its vectors are."""
         file, name = source.file, source.stored_name(self.of)
-        rows = block_rows(file.rows_per_page)
-        count = -(-file.row_count // rows)
+        pages = np.minimum(np.arange(file.page_count + 1) * file.rows_per_page, file.row_count)
         if name is None:
-            return BlockBounds(rows, np.zeros(count), np.zeros(count), np.zeros(count, np.bool_), np.ones(count, np.bool_))
-        low, high = np.full(count, -np.inf), np.full(count, np.inf)
-        nulls = np.repeat(file.statistics(name, "page").null_count > 0, file.rows_per_page // rows)[:count]
+            nothing, every = np.zeros(file.page_count), np.ones(file.page_count, np.bool_)
+            return BallBounds(pages, nothing, nothing, ~every, every)
         balls = file.balls(name)
+        start = pages if balls is None else balls.start
+        count = len(start) - 1
+        low, high = np.full(count, -np.inf), np.full(count, np.inf)
+        nulls = (file.statistics(name, "page").null_count > 0)[start[:-1] // file.rows_per_page]
         if balls is None:
-            return BlockBounds(rows, low, high, np.ones(count, np.bool_), nulls)
+            return BallBounds(start, low, high, np.ones(count, np.bool_), nulls)
         kernels.bounds_of_balls(balls.centroid.reshape(-1), balls.radius, self.target, self.metric, low, high)
-        return BlockBounds(rows, low, high, balls.radius != NO_VECTOR, nulls)
+        return BallBounds(start, low, high, balls.radius != NO_VECTOR, nulls)
 
 
 def distance_columns(distances: Sequence[Distance], schema: Schema) -> Mapping[str, DistanceColumn]:

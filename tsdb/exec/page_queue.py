@@ -1,6 +1,6 @@
 """Pages in order of the best value they can hold: the units of a TopK whose leading key is a field.
 
-Where that key is a distance, units are the blocks of pages, whose bounds come from the balls that vectors lie in.
+Where that key is a distance, units are parts of pages, whose bounds come from the balls that their vectors lie in.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tsdb.exec.runtime_filter import ANY_TIE, Threshold
 from tsdb.exec.selection import BATCH_ROWS, slices
 from tsdb.exec.source import table_column
 from tsdb.plan.node import SortKey
-from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics, level_rows
+from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
 from tsdb_format.vector import IntArray, Pool
 
 if TYPE_CHECKING:
-    from tsdb.exec.distance import BlockBounds
+    from tsdb.exec.distance import BallBounds
     from tsdb.exec.lane import FileLane
     from tsdb.exec.selection import Selection
     from tsdb.exec.source import FileSource
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FIRST_PAGES = 1
 _PAGES_MAX = 64
 #: Floats of vectors that are looked at by one thread at a time: so many rows that each finds its share in the cache.
-_WIDE_BATCH_ITEMS = 1 << 21
+_WIDE_BATCH_ITEMS, _WIDE_BATCH_ROWS_MIN = 1 << 21, 1_024
 _INT64 = np.iinfo(np.int64)
 
 
@@ -79,32 +79,34 @@ class PageQueue:
         first, last = selection.clip(source, held.starts[:, 0], held.stops[:, 0])
         if len(first) == 0:
             return None
-        unit_rows, of_class, of_key, row_count = self._best(source)
-        room = len(first) + -(-source.file.row_count // unit_rows)
+        bounds, of_class, of_key, row_count = self._best(source)
+        room = len(first) + len(bounds)
         pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-        count = ranges.split_by_page(first, last, unit_rows, *pieces)
+        count = ranges.split_at(first, last, bounds, *pieces)
         piece_start, piece_stop, piece_unit = (array[:count] for array in pieces)
         self._pieces[source.index] = piece_start, piece_stop, piece_unit
         units, at = np.unique(piece_unit, return_index=True)
         exact = np.add.reduceat(piece_stop - piece_start, at) == row_count[units]
-        pages = units * unit_rows // source.rows_per_page
+        pages = bounds[units] // source.rows_per_page
         best_tie, worst_tie = self._ties(lane, pages, piece_start[at], np.maximum.reduceat(piece_stop, at) - 1)
         return Units(np.full(len(units), source.index), units, of_class[units], of_key[units], best_tie, worst_tie, exact)
 
-    def _best(self, source: FileSource) -> tuple[int, NDArray[np.int8], IntArray, IntArray]:
-        """Rows of a file's units, the best (class, key) of each, and the rows of which one surely has that key (−1: none)."""
-        pages = source.file.page_count
+    def _best(self, source: FileSource) -> tuple[IntArray, NDArray[np.int8], IntArray, IntArray]:
+        """Where a file's units begin, the best (class, key) of each, and the rows of which one surely has that key (−1: none)."""
+        file = source.file
         if self._distance is not None:
             bounds = self._distance.bounds(source)
-            self._batch_rows = min(self._batch_rows, max(_WIDE_BATCH_ITEMS // len(self._distance.target), bounds.rows))
-            self._step_max = max(self._step_max, _PAGES_MAX * (source.rows_per_page // bounds.rows))
-            return bounds.rows, *best_of_blocks(bounds, self._key), np.full(len(bounds.low), -1)
+            count = len(bounds.start) - 1
+            self._batch_rows = min(self._batch_rows, max(_WIDE_BATCH_ITEMS // len(self._distance.target), _WIDE_BATCH_ROWS_MIN))
+            self._step_max = max(self._step_max, -(-_PAGES_MAX * count // file.page_count))
+            return bounds.start, *best_of_balls(bounds, self._key), np.full(count, -1)
+        pages = np.minimum(np.arange(file.page_count + 1) * file.rows_per_page, file.row_count)
         statistics = source.statistics(table_column(self._selection.table, self._key.column), "page")
         if statistics is None:
-            rows = level_rows(source.file.row_count, source.rows_per_page)
-            return source.rows_per_page, np.full(pages, null_class(self._key)), np.zeros(pages, np.int64), rows
+            null, nothing = np.full(file.page_count, null_class(self._key)), np.zeros(file.page_count, np.int64)
+            return pages, null, nothing, np.diff(pages)
         key_class, key, sure = best_of_units(statistics, self._key)
-        return source.rows_per_page, key_class, key, np.where(sure, statistics.row_count, -1)
+        return pages, key_class, key, np.where(sure, statistics.row_count, -1)
 
     def _ties(self, lane: FileLane, pages: IntArray, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
         """The best and the worst tie that a row of each page can have, given the first and last wanted row of each."""
@@ -166,8 +168,8 @@ class PageQueue:
         )
 
 
-def best_of_blocks(bounds: BlockBounds, key: SortKey) -> tuple[NDArray[np.int8], IntArray]:
-    """Per block the best (class, key) that a distance in it can have."""
+def best_of_balls(bounds: BallBounds, key: SortKey) -> tuple[NDArray[np.int8], IntArray]:
+    """Per ball the best (class, key) that a distance in it can have."""
     best = ascending(bounds.high if key.descending else bounds.low)
     keys = ~best if key.descending else best
     keys[np.isinf(bounds.low) & np.isinf(bounds.high)] = _INT64.min  # nothing is known: NaN, the greatest, too is possible

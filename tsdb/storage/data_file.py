@@ -80,7 +80,7 @@ class DataFile(Protocol):
         """Statistics of a TIME, FIELD or ``_sn`` column per 'page', 'chunk' or 'file'."""
 
     def balls(self, name: str) -> Balls | None:
-        """Where the vectors of a VECTOR column lie, by block of rows; None where that is not known."""
+        """Where the vectors of a VECTOR column lie; None where that is not known."""
 
     def vectors(self, name: str, starts: IntArray, stops: IntArray) -> VectorRows:
         """The rows of such ranges of a VECTOR column, where they are."""

@@ -17,7 +17,7 @@ from tsdb.catalog.table import Table
 from tsdb.exec.kernels import ranges, runs
 from tsdb.storage.arrange import SortedRows
 from tsdb_format import statistics
-from tsdb_format.ball import Balls, balls_of
+from tsdb_format.ball import Balls, cut_balls, new_balls
 from tsdb_format.encoding import PAGES_PER_CHUNK, VectorRows
 from tsdb_format.resource import device_orders
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
@@ -143,10 +143,13 @@ class MemoryFile:
         return found
 
     def balls(self, name: str) -> Balls:
-        """Where the vectors of a VECTOR column lie, by block of rows."""
+        """Where the vectors of a VECTOR column lie."""
         found = self._balls.get(name)
         if found is None:
-            found = self._balls[name] = balls_of(self._columns[name], self.rows_per_page)
+            rows = self._columns[name]
+            found = new_balls(cut_balls(self.row_start, self.rows_per_page), rows.type)
+            found.enclose(0, rows)
+            self._balls[name] = found
         return found
 
     def vectors(self, name: str, starts: IntArray, stops: IntArray) -> VectorRows:

@@ -85,6 +85,28 @@ def split_by_page(starts, stops, rows_per_page, out_starts, out_stops, out_page)
     return count
 
 
+@kernel("(i64[in], i64[in], i64[in], i64[out], i64[out], i64[out]) -> i64")
+def split_at(starts, stops, bounds, out_starts, out_stops, out_unit):  # type: ignore[no-untyped-def]
+    """The ranges (ascending) cut at ``bounds``, with the unit of each piece; as long as ranges + bounds. Returns their number.
+
+    Unit i is rows ``bounds[i]`` to ``bounds[i + 1]``; the first bound is 0.
+    """
+    count = 0
+    unit = 0
+    for i in range(starts.shape[0]):
+        row = starts[i]
+        unit = run_at(bounds, row, unit)
+        while row < stops[i]:
+            end = min(stops[i], bounds[unit + 1])
+            out_starts[count] = row
+            out_stops[count] = end
+            out_unit[count] = unit
+            count += 1
+            row = end
+            unit += row == bounds[unit + 1] and row < stops[i]
+    return count
+
+
 @kernel("(i64[in], i64, i64) -> i64", small=True)
 def run_at(row_start, row, low):  # type: ignore[no-untyped-def]
     """The file device that has a row, at or behind ``low``, which is often near."""
