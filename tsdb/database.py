@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from tsdb.settings import Settings
 from tsdb.storage.store import Store
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from tsdb.catalog.table import TableOptions
     from tsdb.ingest.ingest import IngestReport
     from tsdb.result import Result
-    from tsdb.session import Session
     from tsdb.resultset.multi_result import MultiResult
+    from tsdb.session import Session
     from tsdb.sql.environment import Parameters
     from tsdb.storage.backup import BackupReport
     from tsdb.storage.check import Problem
     from tsdb.storage.report import WriteReport
+    from tsdb.stream.live import LiveQuery
 
 
 class Database:
@@ -35,6 +37,7 @@ class Database:
         )
         self._session: Session | None = None
         self._opening = threading.Lock()
+        self._live: WeakSet[LiveQuery] = WeakSet()
         self._initial = chosen
         self.path = self._store.path
         self.mode = mode
@@ -48,9 +51,6 @@ class Database:
         if session is None:
             session = self._open_session()
         return session.run(text, params, settings)
-
-    def write(self, table: str, data: Any) -> WriteReport:
-        """Write rows in one commit: pandas, polars, anything with ``__arrow_c_stream__``, a dict of arrays, a list of dicts.
 
     def stream(
         self, text: str, params: Parameters = None, *, settings: Mapping[str, object] | None = None, resume: str | None = None
@@ -96,6 +96,9 @@ class Database:
 
         session = self._session or self._open_session()
         return explain_multi_query(self._opened(), session, document, params, settings, analyze=analyze)
+
+    def write(self, table: str, data: Any) -> WriteReport:
+        """Write rows in one commit: pandas, polars, anything with ``__arrow_c_stream__``, a dict of arrays, a list of dicts.
 
         A row with the tags and time of one that exists overlays its fields; a NULL overlays nothing. In dicts a blob may be given
         as a path object, an open binary file or a ``BlobFile``, of any size, or as an ``ExternalBlob``, which is not copied.
@@ -183,6 +186,8 @@ class Database:
     def close(self) -> None:
         """Release the database. Results that were read stay as they are; anything else raises Closed from now on."""
         store, self._store, self._session = self._store, None, None
+        for live in tuple(self._live):
+            live.close()
         if store is not None:
             store.close()
 
