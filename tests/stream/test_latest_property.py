@@ -37,6 +37,7 @@ def _run(case: LatestCase, seen: Counter[str]) -> None:
         seen[f"{name} built"] += built
         seen[f"{name} devices"] += int(stats["devices_pruned_by_key_domain"])
         seen[f"{name} pages"] += int(stats["pages_pruned_by_key_domain"])
+        seen[f"{name} shards"] += int(stats["StreamingJoinKeyDomainShardPruned"])
         seen[f"{name} rows"] += int(stats["stream_history_rows"])
         query.query.close()
     whole = case.database.sql(case.shape.sql).fetchall()
@@ -57,4 +58,5 @@ def test_every_plan_gives_the_rows_of_the_reference(tmp_path: Path, part: int) -
         finally:
             case.database.close()
     assert all(seen[f"{name} built"] for name in ("on", "set", "bloom")), seen
+    assert not seen["on shards"], seen
     assert seen["on rows"] < seen["off rows"], seen

@@ -42,6 +42,7 @@ class Shape:
     renamed: bool
     bounded_right: bool
     seek: str
+    shards: str
 
     @property
     def sql(self) -> str:
@@ -64,12 +65,13 @@ def random_shape(rng: random.Random) -> Shape:
     return Shape(
         rng.choice([*KEYS, "tag", "field", "composite"]),
         rng.choice(("INNER", "INNER", "LEFT")),
-        rng.choice(("append", "append", "table")),
-        rng.choice(("append", "append", "table")),
+        rng.choice(("append", "append", "append", "table", "versioned_kv")),
+        rng.choice(("append", "append", "table", "versioned_kv")),
         rng.random() < 0.3,
         rng.random() < 0.3,
         rng.random() < 0.1,
         rng.choice(("earliest", "earliest", "earliest", "latest")),
+        rng.choice(("", "k", "hash(k)", "ki", "s", "k, s", "k % 3")),
     )
 
 
@@ -83,8 +85,12 @@ class LatestCase:
         page = rng.choice((4, 8192))
         left = "time TIMESTAMP_NS TIME, k INT64 TAG, ki INT64, s STRING, d DOUBLE, i4 INT32, v INT64"
         right = "time TIMESTAMP_NS TIME, id INT64 TAG, ki INT64, s STRING, d DOUBLE, i4 INT32, t TIMESTAMP_NS, flag INT64, r INT64"
-        for name, columns, mode in (("f", left, shape.left_mode), ("m", right, shape.right_mode)):
-            self.database.sql(f"CREATE TABLE {name} ({columns}) WITH (mode = '{mode}', page_rows = {page})")
+        for name, columns, mode, tag in (("f", left, shape.left_mode, "k"), ("m", right, shape.right_mode, "id")):
+            what = "TABLE" if mode == "table" else "STREAM"
+            key = f" PRIMARY KEY ({tag})" if mode == "versioned_kv" else ""
+            spread = "k" if mode == "table" and shape.shards else shape.shards
+            shards = f" SHARDS {rng.randint(2, 5)} BY ({spread})" if name == "f" and spread else ""
+            self.database.sql(f"CREATE {what} {name} ({columns}){key}{shards} WITH (mode = '{mode}', page_rows = {page})")
         pairs = KEYS[shape.keys]
         self.model = Model(
             ModelTable(shape.left_mode),
@@ -212,7 +218,7 @@ class LatestCase:
     def expected_bounded(self) -> list[tuple[Any, Any]]:
         """What a query of everything that is there now gives."""
         model = replace(self.model)
-        return _values(model.start(self.newest, history=True))
+        return _values(model.start(self.newest, history=True, versions=False))
 
     def follow(self, settings: dict[str, Any]) -> Following:
         """A query from now on."""

@@ -94,8 +94,8 @@ class Model:
         self.known: dict[Any, tuple[Row, Key | None]] = {}
         self.at = 0
 
-    def start(self, bound: int, *, history: bool) -> list[tuple[Row, Row | None]]:
-        """Load the right side, and give the left history."""
+    def start(self, bound: int, *, history: bool, versions: bool = True) -> list[tuple[Row, Row | None]]:
+        """Load the right side, and give the left history; of rows with ``versions`` each of them."""
         self.at = bound
         for row in sorted(self.right.shown(), key=lambda row: row.arrival):
             if self.counts(row):
@@ -103,7 +103,8 @@ class Model:
         self.known = {self.right.identity(row): (row, key) for key, row in self.latest.items()}
         if not history:
             return []
-        return list(self._joined(sorted(self.left.shown(), key=lambda row: (row.tag, row.time, row.sequence))))
+        rows = self.left.rows if versions and self.left.mode == "versioned_kv" else self.left.shown()
+        return list(self._joined(sorted(rows, key=lambda row: (row.tag, row.time, row.sequence))))
 
     def go_on(self, upto: int) -> list[tuple[Row, Row | None]]:
         """What the commits since give."""

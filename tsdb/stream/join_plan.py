@@ -87,13 +87,14 @@ def _right_side(
     top = [name for name, _ in output_schema(side, snapshot)]
     scan = replace(scan, columns=steps.needed(top))
     history = LiveSource(scan, table, stats, settings.threads)
-    if is_bounded(scan.table):
-        return RightSide(history, steps, None, steps, conditions)
     later: RowSteps = steps
     if scan.predicate is not None and table.options.mode != "append":  # a row that it refuses is one that is not what it was
         later = steps.with_condition_first(scan.predicate)
         scan = replace(scan, columns=later.needed(top), predicate=None)
-    return RightSide(history, steps, history.narrowed(scan), later, conditions)
+    source = history.narrowed(scan)
+    if table.options.mode == "versioned_kv":  # of which the history has every version, too
+        history, steps = source, later
+    return RightSide(history, steps, None if is_bounded(scan.table) else source, later, conditions)
 
 
 class JoinDriver(ScanDriver):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
 from tsdb.exec.batch import Batch
@@ -81,9 +82,10 @@ class JoinTable:
         """``keys`` are the columns of the rows that are the join key, ``mode`` that of the right side's table."""
         self._keys = tuple(keys)
         self._identity_width = _IDENTITY[mode]
-        self._waiting: list[Arrivals] = []
+        self._waiting: list[tuple[Arrivals, BoolArray]] = []
         self._waiting_rows = 0
         self._rows: Arrivals | None = None
+        self._present = np.empty(0, np.bool_)
         self._start_anew()
         #: Whether a row of the history had a NULL among its keys.
         self.has_null = False
@@ -97,9 +99,9 @@ class JoinTable:
 
     # ------------------------------------------------------------------------------------------------ history
 
-    def load(self, rows: Arrivals, devices: DeviceTable) -> None:
-        """Take in rows of the history, in any order."""
-        self._waiting.append(rows)
+    def load(self, rows: Arrivals, present: BoolArray | None, devices: DeviceTable) -> None:
+        """Take in rows of the history, in any order; those that are not ``present`` as in ``advance``."""
+        self._waiting.append((rows, np.ones(rows.count, np.bool_) if present is None else present))
         self._waiting_rows += rows.count
         if self._waiting_rows >= max(_DEAD_MIN, 0 if self._rows is None else self._rows.count):
             self._reduce(devices)
@@ -108,21 +110,29 @@ class JoinTable:
         """The history has ended."""
         self._reduce(devices)
         if self._rows is not None:
-            self._adopt(self._rows)
+            self._adopt(self._rows.select(self._present))
 
     def _reduce(self, devices: DeviceTable) -> None:
-        parts = self._waiting if self._rows is None else [self._rows, *self._waiting]
+        """Keep the last row of each key; where rows have versions, of those that are the last of theirs, present or not."""
+        parts = self._waiting if self._rows is None else [(self._rows, self._present), *self._waiting]
         self._waiting, self._waiting_rows = [], 0
         if not parts:
             return
-        rows = joined(parts)
+        rows, present = joined([rows for rows, _ in parts]), np.concatenate([mask for _, mask in parts])
+        order = np.lexsort((_order_of_arrival(rows, devices), rows.sequence))
+        if self._identity_width == 1:
+            order = _last_of_each(rows.device[order], order)
         number = self._key_numbers(KeyNumbers(len(self._keys)), rows.batch, add=True)
-        self.has_null |= bool((number < 0).any())
-        order = np.lexsort((_order_of_arrival(rows, devices), rows.sequence, number))
-        order = order[number[order] >= 0]
-        ends = np.ones(len(order), np.bool_)
-        ends[:-1] = number[order[1:]] != number[order[:-1]]
-        self._rows = rows.take(np.sort(order[ends]))
+        self.has_null |= bool((number[present] < 0).any())
+        present = present & (number >= 0)
+        shown = order[present[order]]
+        kept = _last_of_each(number[shown], shown)
+        if self._identity_width == 1:  # what is not shown still says that an earlier version is not, either
+            present[:] = False
+            present[kept] = True
+            kept = order
+        kept = np.sort(kept)
+        self._rows, self._present = rows.take(kept), present[kept]
 
     def _adopt(self, rows: Arrivals) -> None:
         """Rows that are each the last of their key become the whole table."""
@@ -285,8 +295,16 @@ def _places(rows: Arrivals, identity_width: int) -> list[Vector]:
     return [_vector(values) for values in (rows.device, rows.time, rows.sequence)[: identity_width or 3]]
 
 
-def _vector(values: np.ndarray[tuple[int], np.dtype[np.int64]] | np.ndarray[tuple[int], np.dtype[np.int32]]) -> Vector:
+def _vector(values: NDArray[np.int64] | NDArray[np.int32]) -> Vector:
     return Vector(INT64, values.astype(np.int64))
+
+
+def _last_of_each(group: NDArray[np.int64] | NDArray[np.int32], rows: IntArray) -> IntArray:
+    """Of rows in the order of their arrival the last one of each group."""
+    by_group = np.argsort(group, kind="stable")
+    ends = np.ones(len(rows), np.bool_)
+    ends[:-1] = group[by_group[1:]] != group[by_group[:-1]]
+    return rows[np.sort(by_group[ends])]
 
 
 def _order_of_arrival(rows: Arrivals, devices: DeviceTable) -> IntArray:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tsdb.catalog.shard import shards_of
 from tsdb.exec.device_domain import DeviceDomain
 from tsdb.exec.key_domain import KeyDomain
+from tsdb.exec.shard_domain import ShardDomain
 from tsdb.exec.stats import ScanStats
 from tsdb.plan.node import HashJoin, Plan, TableScan
 from tsdb.plan.schema import output_schema
@@ -89,8 +91,6 @@ def _eligible(join: HashJoin, right: Plan, snapshot: Snapshot, settings: Setting
     for (_, column), (_, key) in zip(found, join.keys, strict=True):
         _check_type(table, column, types[key].kind)
     columns = tuple(column for _, column in found)
-    if table.options.mode == "versioned_kv" and not all(table.schema.column(name).role is Role.TAG for name in columns):
-        raise _Declined("a later version of a left row may have another key: only columns of the primary key are safe")
     return Eligible(scan, columns)
 
 
@@ -125,7 +125,7 @@ def _check_type(table: Table, column: str, kind: Kind) -> None:
 class Pushdown:
     """What is done for one join of one query: ``domains`` for its left history, or the ``reason`` why there are none.
 
-    ``form`` is 'points', 'set' or 'bloom'. An empty ``vectors`` means that no left row of the history has a partner.
+    ``form`` is 'points', 'set' or 'bloom'. Without ``keys`` no left row of the history has a partner.
     """
 
     reason: str | None = None
@@ -133,10 +133,15 @@ class Pushdown:
     domains: tuple[KeyDomain, ...] = ()
     devices: tuple[DeviceDomain, ...] = ()
     columns: tuple[str, ...] = ()
-    vectors: tuple[Vector, ...] = ()
     keys: int = 0
-    filtered_reads: int = 0
+    shards: ShardDomain | None = None
+    shards_read: int = 0
     shards_pruned: int = 0
+
+    @property
+    def everything(self) -> tuple[KeyDomain | DeviceDomain | ShardDomain, ...]:
+        """All that the left history is asked by."""
+        return (*self.domains, *self.devices, *(() if self.shards is None else (self.shards,)))
 
     @property
     def is_on(self) -> bool:
@@ -149,7 +154,7 @@ class Pushdown:
         units = sum(counts[f"{level}_pruned_by_key_domain"] for level in ("devices", "pages"))
         return {
             "StreamingJoinKeyDomainBuilt": int(self.is_on),
-            "StreamingJoinKeyDomainStorageFilterPushed": self.filtered_reads,
+            "StreamingJoinKeyDomainStorageFilterPushed": self.shards_read,
             "StreamingJoinKeyDomainPostFilterApplied": int(self.is_on and bool(self.domains)),
             "StreamingJoinKeyDomainShardPruned": int(self.shards_pruned > 0),
             "StreamingJoinKeyDomainPrimaryKeyPruned": int(self.is_on and units > 0),
@@ -159,7 +164,8 @@ class Pushdown:
         """One line for people."""
         if not self.is_on:
             return f"declined: {self.reason}"
-        return f"pushed: {self.keys:,} keys of {', '.join(self.columns)} as {self.form}"
+        shards = f", {self.shards_pruned} of {self.shards_pruned + self.shards_read} shards left out" if self.shards else ""
+        return f"pushed: {self.keys:,} keys of {', '.join(self.columns)} as {self.form}{shards}"
 
 
 def pushdown(shape: Eligible | str, table: JoinTable, snapshot: Snapshot, settings: Settings) -> Pushdown:
@@ -181,10 +187,14 @@ def pushdown(shape: Eligible | str, table: JoinTable, snapshot: Snapshot, settin
         return Pushdown(too_much)
     points_max = settings.streaming_join_key_domain_pushdown_disjunctive_filter_max_rows
     form = "bloom" if too_much else "points" if count <= points_max else "set"
-    made = Pushdown(None, form, (), (), shape.columns, tuple(vectors), count)
+    made = Pushdown(None, form, columns=shape.columns, keys=count)
     if not count:
         return made
-    schema = snapshot.tables[shape.scan.table].table.schema
+    table_definition = snapshot.tables[shape.scan.table].table
+    schema, options = table_definition.schema, table_definition.options
+    made.shards_read = options.shards if options.shard_by else 1
+    if settings.enable_streaming_join_key_domain_shard_pruning:
+        _leave_shards_out(made, table_definition, vectors)
     if not too_much and all(schema.column(name).role is Role.TAG for name in shape.columns):
         made.devices = (DeviceDomain(shape.columns, vectors, as_points=form == "points"),)
     else:
@@ -193,6 +203,17 @@ def pushdown(shape: Eligible | str, table: JoinTable, snapshot: Snapshot, settin
             KeyDomain(name, _distinct(vector), exact_max) for name, vector in zip(shape.columns, vectors, strict=True)
         )
     return made
+
+
+def _leave_shards_out(made: Pushdown, table: Table, vectors: Sequence[Vector]) -> None:
+    """Name the shards of the keys, where a row's shard is a hash of its key, and of all its versions the same."""
+    options, found = table.options, dict(zip(made.columns, vectors, strict=True))
+    known = options.shard_by and not options.shard_text and found.keys() >= set(options.shard_by)
+    if not known or (options.mode != "append" and any(table.schema.column(name).role is not Role.TAG for name in options.shard_by)):
+        return
+    wanted = frozenset(shards_of([found[name] for name in options.shard_by], options.shards).tolist())
+    made.shards = ShardDomain(wanted)
+    made.shards_pruned, made.shards_read = options.shards - len(wanted), len(wanted)
 
 
 def _distinct(vector: Vector) -> Vector:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tsdb.catalog.table import Table
     from tsdb.exec.device_domain import DeviceDomain
     from tsdb.exec.key_domain import KeyDomain
+    from tsdb.exec.shard_domain import ShardDomain
     from tsdb.exec.stats import ScanStats
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
@@ -125,7 +126,7 @@ class LatestJoin:
             self._left.prepare(snapshot, bound)
         side, devices = self._right.history, self._right.history.snapshot_of(snapshot).devices
         for rows in side.history(snapshot, bound):
-            self._table.load(self._right.steps.rows(rows), devices)
+            self._table.load(*self._right.steps.marked(rows), devices)
         self._table.loaded(devices)
         self.gate.right_loaded(bound)
 
@@ -133,7 +134,7 @@ class LatestJoin:
         self,
         snapshot: Snapshot,
         bound: int,
-        domains: Sequence[KeyDomain | DeviceDomain] = (),
+        domains: Sequence[KeyDomain | DeviceDomain | ShardDomain] = (),
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
     ) -> Iterator[Arrivals]:
@@ -142,8 +143,7 @@ class LatestJoin:
         self.pushdown = pushdown(self._shape, self._table, snapshot, self._settings)
         if self.pushdown.is_on and not self.pushdown.keys:
             return
-        own: tuple[KeyDomain | DeviceDomain, ...] = (*self.pushdown.domains, *self.pushdown.devices)
-        self.pushdown.filtered_reads = int(bool(own))
+        own = self.pushdown.everything
         for rows in self._left.history(snapshot, bound, (*domains, *own), rows_max, first_rank):
             left = self._steps.rows(rows)
             yield from self._output(left, self._table.rows_of(self._keys_of(left)))

@@ -18,6 +18,7 @@ from tsdb.exec.device_domain import DeviceDomain
 from tsdb.exec.key_domain import KeyDomain, KeyFilter
 from tsdb.exec.rows import RowSet
 from tsdb.exec.selection import BATCH_ROWS, Selection
+from tsdb.exec.shard_domain import ShardDomain
 from tsdb.exec.stats import QueryStats, ScanStats
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import TableScan
@@ -70,7 +71,7 @@ class LiveSource:
         self,
         snapshot: Snapshot,
         bound: int,
-        domains: Sequence[KeyDomain | DeviceDomain] = (),
+        domains: Sequence[KeyDomain | DeviceDomain | ShardDomain] = (),
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
     ) -> Iterator[Arrivals]:
@@ -83,9 +84,13 @@ class LiveSource:
         if snapshot.sequence > bound:
             predicate = _and(predicate, Compare(SEQUENCE_NAME, "<=", bound))
             table = _without_later(table, bound)
-        selection = Selection(table, predicate, self.history_stats, domains)
+        for domain in domains:
+            if isinstance(domain, ShardDomain):
+                table = domain.kept(table, self.history_stats)
+        units = [domain for domain in domains if not isinstance(domain, ShardDomain)]
+        selection = Selection(table, predicate, self.history_stats, units)
         has_partner = KeyFilter([domain for domain in domains if isinstance(domain, KeyDomain)])
-        unlearned = Selection(table, predicate, ScanStats(self.scan.table)) if domains else None
+        unlearned = Selection(table, predicate, ScanStats(self.scan.table)) if units else None
         yield from self._read(selection, has_partner, groups(selection, first_rank), rows_max)
         UnitCount(selection, unlearned).finish()
 
