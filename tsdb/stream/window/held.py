@@ -31,11 +31,10 @@ class _Part:
 
 @dataclass(slots=True)
 class HeldRows:
-    """``changed`` are the numbers of the windows that got rows since they were emitted, ascending. ``late`` counts rows refused."""
+    """``changed`` are the numbers of the windows that got rows since they were emitted, ascending."""
 
     windows: Windows
     changed: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    late: int = 0
     _parts: list[_Part] = field(default_factory=list)
 
     @property
@@ -58,12 +57,12 @@ class HeldRows:
         first = min((int(part.first.min()) for part in self._parts), default=None)
         return None if first is None else int(self.windows.starts(np.array([first], np.int64))[0])
 
-    def add(self, rows: Batch, times: IntArray, gone: int, since: Any, wanted: np.ndarray[Any, Any] | None) -> None:
-        """Take rows in; those whose windows up to ``gone`` take no more are late, ones that are not ``wanted`` are let go."""
+    def add(self, rows: Batch, times: IntArray, gone: int, since: Any, wanted: np.ndarray[Any, Any] | None) -> int:
+        """Take rows in, how many of which are late: their windows, up to ``gone``, take no more. Only ``wanted`` ones are held."""
         last = self.windows.last(times)
         first = np.maximum(self.windows.first(times), np.int64(gone + 1))
         late = last <= gone
-        self.late += int(np.count_nonzero(late))
+        late_rows = int(np.count_nonzero(late))
         kept = ~late & (first <= last)
         if wanted is not None:
             kept &= wanted
@@ -71,11 +70,12 @@ class HeldRows:
             at = np.flatnonzero(kept)
             rows, first, last = rows.take(at), first[at], last[at]
         if not rows.row_count:
-            return
+            return late_rows
         self.changed = np.union1d(self.changed, _numbers(first, last))
         self._parts.append(_Part(rows, first, last, since))
         if len(self._parts) > _PARTS_MAX:
             self._parts = [_merged(self._parts)]
+        return late_rows
 
     def take_changed(self, upto: int | None) -> IntArray:
         """The numbers of the changed windows, up to ``upto`` where that is given, which are changed no more."""

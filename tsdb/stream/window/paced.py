@@ -99,6 +99,11 @@ class PacedFeed:
             return self._feed.snapshot()
         return replace(self._snapshot, sequence=self._ahead[0][0])
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the step under way was taken before, by an earlier query."""
+        return bool(self._ahead) and self._ahead[0][0] <= self._upto
+
     def turned(self, sequence: int) -> None:
         """All up to a commit has been given: set the watermark to what it is there."""
         seen = self.reached

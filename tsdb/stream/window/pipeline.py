@@ -58,7 +58,7 @@ class Windowed:
         self._passed = -1
         self._place = self._here()
         self._arrived_at = self._emitted_at = wall_clock()
-        self._emitted = 0
+        self._late = self._emitted = 0
         feed.timeout = self._seconds_left
 
     # ------------------------------------------------------------------------------------------------ as a pipeline
@@ -79,7 +79,7 @@ class Windowed:
     @property
     def counters(self) -> dict[str, int]:
         """See ``Pipeline``."""
-        own = {"late_rows": self._held.late, "held_rows": self._held.count, "windows_emitted": self._emitted}
+        own = {"late_rows": self._late, "held_rows": self._held.count, "windows_emitted": self._emitted}
         return {**self._data.counters, **own}
 
     def outputs(self) -> Iterator[list[Any]]:
@@ -122,7 +122,8 @@ class Windowed:
         if self._feed.times is None and len(times):
             self._feed.arrived = True
             self._feed.reached = max(self._feed.reached, int(times.max()))
-        self._held.add(rows, times, self._watermark.gone, self._place, wanted)
+        late = self._held.add(rows, times, self._watermark.gone, self._place, wanted)
+        self._late += 0 if self._feed.repeats else late
 
     def _step(self) -> Iterator[Any]:
         """The data pauses: the windows that are due now, by number."""

@@ -69,29 +69,37 @@ def _stage(
     query: WindowedQuery, columns: dict[str, ColumnType], settings: Settings, snapshot: Snapshot
 ) -> tuple[Stage, Predicate | None]:
     """What runs over the rows of windows, and what it says of rows that it can use."""
-    held = _held_table(columns, column_named(columns, query.time))
-    whole = with_bounded(snapshot)
-    tables = LazyTables((*whole.tables, HELD), lambda name: held if name == HELD else whole.tables[name])
-    whole = replace(whole, tables=tables, definitions={**whole.definitions, HELD: held.table})
-    parameters = query.parameters_of(query.text)
-    settings = settings.changed({"enable_native_operators": False, "enable_join_late_materialization": False})
-    bound = Planner(query.text).bind(parameters, whole.definitions, settings, time.time_ns(), whole)
-    others = [scan.table for scan in live_scans(bound.plan) if scan.table != HELD]
-    if others:
-        refuse_two(others)
-    pushed = with_pushed(bound.plan, settings, whole)
-    scans = [scan for scan in live_scans(pushed) if scan.table == HELD]
+    bounded, held = with_bounded(snapshot), _held_table(columns, column_named(columns, query.time))
+    tables = LazyTables((*bounded.tables, HELD), lambda name: held if name == HELD else bounded.tables[name])
+    whole = replace(bounded, tables=tables, definitions={**bounded.definitions, HELD: held.table})
+    given = Given(ARRIVING, tuple((column.name, column.type) for column in held.table.schema))
+    settings = settings.changed({"enable_join_late_materialization": False})
+    for native in (settings.enable_native_operators, False):
+        settings = settings.changed({"enable_native_operators": native})
+        bound = Planner(query.text).bind(
+            query.parameters_of(query.text), whole.definitions, settings, time.time_ns(), whole
+        )  # fmt: skip
+        others = [scan.table for scan in live_scans(bound.plan) if scan.table != HELD]
+        if others:
+            refuse_two(others)
+        pushed = with_pushed(bound.plan, settings, whole)
+        above = transform(pushed, lambda node: _over_given(node, given))
+        if not any(live_scans(above)):  # else an operator that only scans can have below it
+            break
+    scans = list(live_scans(pushed))
     parts = conjuncts(scans[0].predicate) if len(scans) == 1 else ()
     usable = tuple(part for part in parts if not columns_of(part) & {WINDOW_START, WINDOW_END})
-
-    def given(node: Plan) -> Plan:
-        if not isinstance(node, TableScan) or node.table != HELD:
-            return node
-        return Given(ARRIVING, tuple((name, held.table.schema.column(name).type) for name in node.columns))
-
-    plan = LivePlan(scans[0], transform(pushed, given), bound.columns, whole)
+    plan = LivePlan(scans[0], above, bound.columns, whole)
     stage = plan.stage(ExecContext(whole, settings, settings.threads, stats=QueryStats(), text=query.text.text))
     return stage, And(usable) if usable else None
+
+
+def _over_given(node: Plan, given: Given) -> Plan:
+    """A scan of the table of rows of windows as one of the rows that are given."""
+    if not isinstance(node, TableScan) or node.table != HELD:
+        return node
+    rows = given if node.predicate is None else Filter(given, node.predicate)
+    return Project(rows, tuple((name, name) for name in node.columns))
 
 
 def _held_table(columns: dict[str, ColumnType], time_name: str) -> TableSnapshot:

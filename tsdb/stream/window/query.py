@@ -70,9 +70,9 @@ def windowed_query(query: Query, parameters: Parameters, tables: Mapping[str, Ta
     if text.latest_joins:
         draft.fail("a LATEST JOIN of a live query over windows stands in the query that is their data", call.at)
     parts = arguments(call)
-    wanted = _wanted(text)
-    data = _data(draft, parts["data"], tables, wanted)
     time = _name(draft, time_column(call, parts["timecol"]), parts["timecol"])
+    wanted = _wanted(text, time)
+    data = _data(draft, parts["data"], tables, wanted)
     values = bind_parameters(query.tokens, parameters)
     return WindowedQuery(data, text, time, _windows(call, parts), wanted, values)
 
@@ -120,13 +120,13 @@ def _origins(query: Query, places: Sequence[int]) -> tuple[int, ...]:
     return tuple(query.origins[at] for at in places) if query.origins else tuple(places)
 
 
-def _wanted(query: Query) -> frozenset[str] | None:
+def _wanted(query: Query, time: str) -> frozenset[str] | None:
     tokens = query.tokens
     if any(token.is_symbol("*") and not tokens[at - 1].is_symbol("(") for at, token in enumerate(tokens)):
         return None
     if any(map(partial(_means_columns, tokens), range(len(tokens)))):
         return None
-    return frozenset(token.text.lower() for token in tokens if token.is_name)
+    return frozenset((time.lower(), *(token.text.lower() for token in tokens if token.is_name)))
 
 
 def _means_columns(tokens: Sequence[Token], at: int) -> bool:
