@@ -332,9 +332,10 @@ def references(node: Any) -> set[str]:
     return {node.name} if isinstance(node, InSet) else set()
 
 
-def expected(queries: list[Query], tables: Mapping[str, list[dict[str, Any]]]) -> Model:
+def expected(queries: list[Query], tables: Mapping[str, list[dict[str, Any]]], *, deduplicate: bool = False) -> Model:
     """Nested evaluation, and a model of what has to be run."""
     sets: dict[str, set[Any]] = {}
+    seen: set[int] = set()
     rows = []
     for query in queries:
         chosen = [row for row in tables[query.table] if evaluate(query.condition, row, sets) is True]
@@ -342,7 +343,8 @@ def expected(queries: list[Query], tables: Mapping[str, list[dict[str, Any]]]) -
             tuples = (tuple(row[column] for column in columns) for row in chosen)
             sets[name] = {tuple(map(key_of, each)) for each in tuples if None not in each}
         if not query.only:
-            rows.append([tuple(row.values()) for row in chosen])
+            rows.append([tuple(row.values()) for row in chosen if id(row) not in seen])
+            seen |= {id(row) for row in chosen if deduplicate}
     declared = {name: query for query in queries for name in query.sets}
     referenced: set[str] = set()
     waiting = [name for query in queries if not query.only for name in references(query.condition)]

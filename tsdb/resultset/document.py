@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from tsdb.catalog.table import Table
 from tsdb.quoting import quoted_name, quoted_text
 from tsdb.resultset.cql2 import filter_text, moment_text
+from tsdb.resultset.deduplication import row_key
 from tsdb.resultset.request import Declaration, Request, Step
 from tsdb.sql.reader import read_query
 from tsdb.sql.statement import Query
@@ -47,13 +48,14 @@ def read_document(document: Mapping[str, Any] | str, tables: Mapping[str, Table]
     settings = found.get("settings", {})
     if not isinstance(settings, Mapping):
         _fail("settings", "an object of settings by name is wanted")
-    steps = [_Reader(query, f"queries[{at}]", tables).step(f"query_{at + 1}") for at, query in enumerate(queries)]
+    deduplicate = _flag(found, "deduplicate", "deduplicate")
+    steps = [_Reader(query, f"queries[{at}]", tables).step(f"query_{at + 1}", deduplicate) for at, query in enumerate(queries)]
     names: dict[str, str] = {}
     for step in steps:
         if step.query is not None and step.name in names:
             _fail(f"{step.place}.name", f"{step.name!r} is the name of {names[step.name]}, too")
         names[step.name] = step.place
-    return Request(tuple(steps), dict(settings), _flag(found, "deduplicate", "deduplicate"))
+    return Request(tuple(steps), dict(settings))
 
 
 class _Reader:
@@ -74,8 +76,8 @@ class _Reader:
         """Raise InvalidInput about one of the query's keys."""
         _fail(f"{self.place}.{key}", message)
 
-    def step(self, name: str) -> Step:
-        """The query as a step, called ``name`` where it has no name of its own."""
+    def step(self, name: str, keyed: bool) -> Step:
+        """The query as a step, called ``name`` where it has no name of its own; ``keyed``, with the keys of its rows."""
         own = self.query.get("name", name)
         if not isinstance(own, str) or not own:
             self.fail("name", "a text is wanted")
@@ -83,10 +85,12 @@ class _Reader:
         only_sets = _flag(self.query, "result_set_only", f"{self.place}.result_set_only")
         if only_sets and not declares:
             self.fail("result_set_only", "the query declares no result set")
-        rows = None
-        if not only_sets:
-            rows = self._select(f"SELECT {self._columns()}", self._order() + self._counts())
-        return Step(own, self.place, rows, declares, self.table.name)
+        if only_sets:
+            return Step(own, self.place, None, declares, self.table.name)
+        key = row_key(self.table.schema) if keyed else ()
+        listed = ", ".join([self._columns(), *map(quoted_name, key)])
+        rows = self._select(f"SELECT {listed}", self._order() + self._counts())
+        return Step(own, self.place, rows, declares, self.table.name, len(key))
 
     def _declarations(self) -> list[Declaration]:
         sets = self.query.get("result_sets", {})

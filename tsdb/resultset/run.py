@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tsdb.quoting import quoted_name
 from tsdb.result import NativeSource
+from tsdb.resultset.deduplication import DeduplicatedSource, SelectedRows
 from tsdb.resultset.logic import gives_no_rows
 from tsdb.resultset.member_set import Distinct, MemberSet
-from tsdb.resultset.request import Declaration, Request, Step, resolved
+from tsdb.resultset.request import Declaration, Request, Step, references, resolved
 from tsdb.resultset.resolution import Resolution, resolve
 from tsdb.resultset.set_table import (
     RUN_MEMBERS_MAX,
@@ -140,6 +141,7 @@ class Run:
         self._storage = store.storage
         self._snapshot = session.pinned()
         self._by_name: dict[str, SetRun] = {}
+        self._selected: dict[str, SelectedRows] = {}
         self._keeps_plans = keeps_plans
         self._stopped = threading.Event()
         self._tables: bool | None = None
@@ -172,7 +174,7 @@ class Run:
 
     def _started(self, declaration: Declaration, level: int, name: str) -> SetRun:
         """A set bound, and decided as far as that can be done without running it."""
-        query = self._resolved(declaration.query)
+        query = self._resolved(declaration.query, declaration.place)
         run = SetRun(declaration, level, name, query, "repeated")
         run.plan, run.source = self._bind(query, declaration.place)
         run.columns, run.types = tuple(run.source.columns), types_of(run.source)
@@ -270,12 +272,26 @@ class Run:
     # ------------------------------------------------------------------------------------------------ queries
 
     def _query(self, step: Step, written: Query) -> QueryRun:
-        query = self._resolved(written)
+        query = self._resolved(written, step.place)
         empty = self._settings.enable_result_set_materialization and gives_no_rows(query, self._empty())
-        return QueryRun(step, query, *self._bind(query, step.place, empty=empty), empty)
+        plan, source = self._bind(query, step.place, empty=empty)
+        if step.key_width:
+            types = types_of(source)
+            assert types is not None, "columns of a table"
+            seen = self._selected.setdefault(step.table or "", SelectedRows(step.key_width))
+            source = DeduplicatedSource(source, types, step.key_width, seen)
+        return QueryRun(step, query, plan, source, empty)
 
-    def _resolved(self, query: Query) -> Query:
+    def _resolved(self, query: Query, place: str) -> Query:
         """A query with what its sets have become."""
+        for reference in references(query):
+            run = self._by_name[reference.name.lower()]
+            if reference.width not in (None, len(run.columns)):
+                count = len(run.columns)
+                raise InvalidInput(
+                    f"{_before(place)}result set {run.declaration.name!r} has {count} value{'s' if count > 1 else ''}, "
+                    f"and {reference.width} {'are' if reference.width > 1 else 'is'} compared with it ({reference.place})"
+                )
         return resolved(query, lambda name: self._by_name[name.lower()].relation)
 
     def _empty(self) -> set[str]:
@@ -289,9 +305,14 @@ class Run:
         try:
             return self._session.bind_over(self._snapshot, query, parameters, self._settings, empty=empty)
         except (InvalidInput, NotFound) as error:
-            if not place.startswith("queries["):
+            if not _before(place):
                 raise
-            raise type(error)(f"{place}: {error}") from error
+            raise type(error)(f"{_before(place)}{error}") from error
+
+
+def _before(place: str) -> str:
+    """The beginning of an error about a query of a document; one of a script says its line by itself."""
+    return f"{place}: " if place.startswith("queries[") else ""
 
 
 def types_of(source: Source) -> tuple[ColumnType, ...] | None:
