@@ -190,7 +190,7 @@ def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
                 scan, column = found
                 domain = KeyDomain(column, values, context.settings.join_key_filter_max_keys)
                 context.domains[id(scan)] = (*context.domains.get(id(scan), ()), domain)
-    return join.run(lambda: execute(probe, context))
+    return join.run(lambda: execute(probe, context), context.threads)
 
 
 def _take(node: Take, context: ExecContext) -> Iterator[Batch]:

@@ -8,18 +8,24 @@ the sides' own does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.exec.evaluate import evaluate, normalize
-from tsdb.exec.join_key import KeyNumbers, compare
+from tsdb.exec.join_key import compare, numbers_for
+from tsdb.exec.kernels.joining import group_rows, single_partners, single_rows, some_partners
 from tsdb.plan.node import Comparison, HashJoin
+from tsdb_format.parallel import ordered_map
 from tsdb_format.types import ColumnType
 from tsdb_format.vector import BoolArray, IntArray, Vector, null_vector
 
 #: Pairs of rows that are looked at together.
 PAIRS_MAX = 131_072
+#: Batches that are made of a streamed one on a thread of their own.
+_BEGUN = 2
 #: The place of a row that is not there.
 _NONE = np.int64(-1)
 
@@ -31,43 +37,48 @@ class HashTable:
         held = list(batches)
         self.batch = concat_batches(held) if held else Batch({}, 0)
         self.count = self.batch.row_count
-        self._keys = KeyNumbers(len(keys))
-        numbers = np.empty(0, np.int32)
+        #: The row of each key's number (-1: none), where no key has two; else rows by number, and where each number's start.
+        self._row_of: NDArray[np.int32] | None = np.empty(0, np.int32)
+        self._rows, self._starts = np.empty(0, np.int64), np.zeros(1, np.int64)
         if self.count:
-            numbers = self._keys.numbers([self.batch.vectors[name] for name in keys], add=True)
-        rows = np.flatnonzero(numbers >= 0)
-        #: Rows by key number, and where each number's start.
-        self._rows = rows[np.argsort(numbers[rows], kind="stable")]
-        self._starts = np.zeros(len(self._keys) + 1, np.int64)
-        np.cumsum(np.bincount(numbers[rows], minlength=len(self._keys)), out=self._starts[1:])
+            columns = [self.batch.vectors[name] for name in keys]
+            self._keys = numbers_for(columns)
+            numbers = self._keys.numbers(columns, add=True)
+            self._row_of = np.full(len(self._keys), -1, np.int32)
+            if not single_rows(numbers, self._row_of):
+                self._row_of = None
+                self._rows = np.empty(int(np.count_nonzero(numbers >= 0)), np.int64)
+                self._starts = np.zeros(len(self._keys) + 1, np.int64)
+                group_rows(numbers, self._starts, self._rows)
+        self._has_key = self._row_of is None or bool((self._row_of >= 0).any())
 
-    def __len__(self) -> int:
-        """How many keys there are."""
-        return len(self._keys)
+    def __bool__(self) -> bool:
+        """Whether any row has a key."""
+        return self._has_key
 
     def distinct(self) -> IntArray:
         """One row of each key."""
-        return self._rows[self._starts[:-1]]
+        if self._row_of is not None:
+            return self._row_of[self._row_of >= 0].astype(np.int64)
+        return self._rows[self._starts[:-1][np.diff(self._starts) > 0]]
 
     def pairs(self, batch: Batch, keys: tuple[str, ...]) -> Iterator[tuple[IntArray, IntArray]]:
         """(rows of ``batch``, their partners), in the order of the batch, some at a time."""
-        if not self.count:
+        if not self:
             return
         numbers = self._keys.numbers([batch.vectors[name] for name in keys], add=False)
-        found = np.flatnonzero(numbers >= 0)
-        first = self._starts[numbers[found]]
-        sizes = self._starts[numbers[found] + 1] - first
-        ends = np.cumsum(sizes)
-        total = int(ends[-1]) if len(ends) else 0
-        if total == len(found):  # every key has one row
-            if total:
-                yield found, self._rows[first]
+        if self._row_of is not None:
+            probe, build = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
+            count = single_partners(numbers, self._row_of, probe, build)
+            if count:
+                yield probe[:count], build[:count]
             return
-        before = first - (ends - sizes)  # a pair's place among all, plus this, is its partner's among the rows by key
-        for at in range(0, total, PAIRS_MAX):
-            place = np.arange(at, min(at + PAIRS_MAX, total), dtype=np.int64)
-            row = np.searchsorted(ends, place, "right")
-            yield found[row], self._rows[place + before[row]]
+        at = np.zeros(2, np.int64)
+        while at[0] < len(numbers):
+            probe, build = np.empty(PAIRS_MAX, np.int64), np.empty(PAIRS_MAX, np.int64)
+            count = some_partners(numbers, self._starts, self._rows, at, probe, build)
+            if count:
+                yield probe[:count], build[:count]
 
 
 class Join:
@@ -95,16 +106,21 @@ class Join:
             for held, name in zip(self.build_keys, self.probe_keys, strict=True):
                 yield name, self.table.batch.vectors[held].take(rows)
 
-    def run(self, probe: Callable[[], Iterable[Batch]]) -> Iterator[Batch]:
+    def run(self, probe: Callable[[], Iterable[Batch]], threads: int = 1) -> Iterator[Batch]:
         """The joined rows; nothing is streamed where nothing can come of it."""
-        if len(self.table) or not self.ignores_partnerless:
-            for batch in probe():
-                yield from self._build_is_left(batch) if self._build_left else self._build_is_right(batch)
+        if self.table or not self.ignores_partnerless:
+            for joined in ordered_map(self._begun, probe(), threads, first_alone=True):
+                yield from joined
         if self._build_left and self.node.kind != "inner" and self.table.count:
             rows = np.flatnonzero(self._met if self.node.kind == "semi" else ~self._met)
             for at in range(0, len(rows), PAIRS_MAX):
                 some = rows[at : at + PAIRS_MAX]
                 yield self._output(self.table.batch, some, Batch({}, 0), np.full(len(some), _NONE))
+
+    def _begun(self, batch: Batch) -> Iterable[Batch]:
+        """What becomes of a batch: as a rule one or two are all; where there are more, they are made when they are asked for."""
+        joined = self._build_is_left(batch) if self._build_left else self._build_is_right(batch)
+        return chain(list(islice(joined, _BEGUN)), joined)
 
     def _build_is_left(self, batch: Batch) -> Iterator[Batch]:
         for probe, build in self.table.pairs(batch, self.probe_keys):

@@ -6,6 +6,7 @@ strings by their bytes.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from tsdb.catalog.device import compacted
 from tsdb.catalog.interner import Interner, enlarged
 from tsdb.catalog.tag_order import value_ranks
+from tsdb.exec.kernels.joining import common_step, number_integers, number_places, rehash_integers
 from tsdb.exec.kernels.numbering import number_rows, rebuild_slots
 from tsdb.exec.order import ascending
 from tsdb_format.pool import take_strings
@@ -39,14 +41,17 @@ def are_comparable(left: ColumnType, right: ColumnType) -> bool:
 
 
 class KeyNumbers:
-    """Numbers tuples of ``width`` key values in order of first appearance."""
+    """Numbers tuples of ``width`` key values in order of first appearance. ``about`` is how many there may be."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, about: int = 0) -> None:
         self._strings = [Interner() for _ in range(width)]
         self._size = np.zeros(1, np.int64)
-        self._keys = np.zeros((64, width), np.int64)
-        self._hash = np.zeros(64, np.uint64)
-        self._slots = np.full(128, -1, np.int32)
+        slots = 128 << max((about // 64).bit_length(), 0)
+        #: Of single keys a table that has them in it, of tuples one of their numbers.
+        self._single = np.zeros(2 * slots if width == 1 else 0, np.int64)
+        self._keys = np.zeros((0 if width == 1 else slots // 2, width), np.int64)
+        self._hash = np.zeros(len(self._keys), np.uint64)
+        self._slots = np.full(2 * len(self._keys), -1, np.int32)
 
     def __len__(self) -> int:
         return int(self._size[0])
@@ -72,6 +77,9 @@ class KeyNumbers:
 
     def _number(self, keys: NDArray[np.int64], add: bool) -> NDArray[np.int32]:
         numbers = np.empty(len(keys), np.int32)
+        if keys.shape[1] == 1:
+            self._number_single(keys.reshape(-1), add, numbers)
+            return numbers
         row = 0
         while row < len(numbers):
             row = number_rows(keys, row, add, self._slots, self._keys, self._hash, self._size, numbers)
@@ -81,6 +89,94 @@ class KeyNumbers:
                 self._slots = np.full(4 * count, -1, np.int32)
                 rebuild_slots(self._hash, count, self._slots)
         return numbers
+
+    def _number_single(self, keys: IntArray, add: bool, numbers: NDArray[np.int32]) -> None:
+        row = 0
+        while row < len(numbers):
+            row = number_integers(keys, row, add, self._single, self._size, numbers)
+            if row < len(numbers):
+                old, self._single = self._single, np.zeros(2 * len(self._single), np.int64)
+                rehash_integers(old, self._single)
+
+
+class _Places:
+    """Integers by their places between the least and the greatest, ``step`` apart."""
+
+    def __init__(self, keys: IntArray) -> None:
+        self._low, greatest = int(keys.min()), int(keys.max())
+        self._step = max(int(common_step(keys, np.int64(self._low))), 1)  # moments are multiples of something
+        self.count = (greatest - self._low) // self._step + 1
+
+    def of(self, vector: Vector) -> NDArray[np.int32]:
+        """The place of each value, -1 for NULL and for values that have none."""
+        places = np.empty(len(vector), np.int32)
+        number_places(ascending(vector.values), np.int64(self._low), np.int64(self._step), self.count, places)
+        if vector.validity is not None:
+            places[~vector.validity] = -1
+        return places
+
+
+class _Codes:
+    """Strings by their codes."""
+
+    def __init__(self, vector: Vector) -> None:
+        self._interner = Interner()
+        string_codes(self._interner, vector, add=True)
+        self.count = len(self._interner)
+
+    def of(self, vector: Vector) -> NDArray[np.int32]:
+        """The code of each string, -1 for NULL and for those that have none."""
+        return string_codes(self._interner, vector, add=False).astype(np.int32)
+
+
+class DenseNumbers:
+    """Numbers tuples whose values lie close together, by the places of these: hosts, say, and moments. There is no table of tuples."""
+
+    def __init__(self, parts: Sequence[_Places | _Codes]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        """How many numbers there are; some may be no tuple's."""
+        return math.prod(part.count for part in self._parts)
+
+    def numbers(self, columns: Sequence[Vector], *, add: bool) -> NDArray[np.int32]:
+        """As ``KeyNumbers.numbers``; nothing needs to be added."""
+        del add
+        numbers = self._parts[0].of(columns[0])
+        known = np.ones(len(numbers), np.bool_)
+        for part, vector in zip(self._parts[1:], columns[1:], strict=True):
+            known &= numbers >= 0
+            places = part.of(vector)
+            numbers = numbers * np.int32(part.count) + places
+            known &= places >= 0
+        if len(self._parts) > 1:
+            numbers[~known] = -1
+        return numbers
+
+
+#: Numbers that there may be for each key, and in all, where keys are numbered by their places.
+_PLACES_PER_KEY = 4
+_PLACES_MAX = 2**28
+
+
+def numbers_for(columns: Sequence[Vector]) -> KeyNumbers | DenseNumbers:
+    """What numbers these keys best, with none of them in it yet."""
+    count = len(columns[0])
+    room = min(_PLACES_PER_KEY * count + 64, _PLACES_MAX)
+    parts: list[_Places | _Codes] = []
+    for vector in columns:
+        if vector.pool is not None:
+            parts.append(_Codes(vector))
+        elif vector.values.dtype.kind in "iub":
+            keys = ascending(vector.values if vector.validity is None else vector.values[vector.validity])
+            if len(keys):
+                parts.append(_Places(keys))
+        room //= max(parts[-1].count, 1) if parts else 1
+        if not room:
+            break
+    if len(parts) < len(columns) or not room or not all(part.count for part in parts):
+        return KeyNumbers(len(columns), count)
+    return DenseNumbers(parts)
 
 
 def string_codes(interner: Interner, vector: Vector, *, add: bool) -> IntArray:
