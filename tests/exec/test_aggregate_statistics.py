@@ -97,6 +97,7 @@ def test_whole_tables_are_answered_without_reading(history: History, keys: tuple
 TAGS = (
     Call("hosts", "count_distinct", "host", INT64), Call("regions", "count_distinct", "region", INT64),
     Call("first", "min", "host", STRING), Call("last", "max", "region", STRING), Call("any", "any_value", "region", STRING),
+    Call("known", "count", "region", INT64),
 )  # fmt: skip
 
 

@@ -44,7 +44,9 @@ CALLS = [
     "max(d) FILTER (WHERE host = 'a')", "last(d) FILTER (WHERE i >= 1)", "count()", "count(1)", "max(rack)", "count(host)",
     "max(region)", "last(b)", "last(dt)", "min(host)", "min(up)", "count(DISTINCT host)", "count(DISTINCT rack)",
     "count(DISTINCT region)", "count(distinct up) FILTER (WHERE i > 0)", "max(DISTINCT rack)",
-    "any_value(region) FILTER (WHERE host = 'a')",
+    "any_value(region) FILTER (WHERE host = 'a')", "sum(rack)", "avg(rack)", "sum(up)", "count(region)",
+    "avg(rack) FILTER (WHERE i > 0)",
+    "count(rack) FILTER (WHERE b)",
 ]  # fmt: skip
 EXPRESSIONS = [
     "max(d) - min(d)", "sum(i) + 1", "round(avg(d), 1)", "coalesce(last(d), 0)", "sum(d) / count(*)", "count(*) * 2 AS twice",

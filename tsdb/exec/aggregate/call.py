@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.choice import Choice
 from tsdb.exec.aggregate.fold import ColumnFold, FloatSum, Folded, Greatest, IntegerSum, Least, Moments, RowCount, ValueCount
-from tsdb.exec.aggregate.tag_value import Kept, TagValues
+from tsdb.exec.aggregate.tag_value import Kept, TagCount, TagFloatSum, TagIntegerSum, TagValues
 from tsdb.exec.evaluate import normalize
 from tsdb.exec.source import table_column
 from tsdb.plan.grouping import Call
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Gatherer: TypeAlias = RowCount | ValueCount | FloatSum | IntegerSum | Least | Greatest | Moments | Choice | TagValues
 Show: TypeAlias = Callable[[IntArray], Vector]
+#: Accumulators that know their values from devices.
+_FROM_DEVICES = (TagCount, TagFloatSum, TagIntegerSum)
 #: What functions of tags and attributes keep of their values.
 _OF_TAGS: dict[str, Kept] = {"min": "least", "any_value": "least", "max": "greatest", "count_distinct": "all"}
 
@@ -47,7 +49,7 @@ class Program:
         """Columns whose values matter, of rows or in conditions."""
         held = self._held.values()
         conditions = [columns_of(each.condition) for each in held if each.condition is not None]
-        named = [{each.name} for each in held if isinstance(each, ColumnFold)]
+        named = [{each.name} for each in held if isinstance(each, ColumnFold) and not isinstance(each, _FROM_DEVICES)]
         chosen = [{each.name, each.by} for each in held if isinstance(each, Choice)]
         return frozenset().union(*conditions, *named, *chosen)
 
@@ -97,18 +99,22 @@ class Program:
             return _summed(known, count, call.type)  # count_if, which is a sum of what a condition is where it is not NULL
         column = table_column(self._table, call.column)
         kind = column.type
-        if column.role in (Role.TAG, Role.ATTRIBUTE) and call.function in _OF_TAGS:
-            held: TagValues = self._get(TagValues, self._table, call.column, condition, _OF_TAGS[call.function])
-            return held.counts if call.function == "count_distinct" else held.values
-        about = (call.column, kind, condition)
-        total = FloatSum if kind.is_float else IntegerSum
+        about: tuple[object, ...] = (call.column, kind, condition)
+        values: Callable[..., Folded] = ValueCount
+        total: Callable[..., Folded] = FloatSum if kind.is_float else IntegerSum
+        if column.role in (Role.TAG, Role.ATTRIBUTE):
+            if call.function in _OF_TAGS:
+                held: TagValues = self._get(TagValues, self._table, call.column, condition, _OF_TAGS[call.function])
+                return held.counts if call.function == "count_distinct" else held.values
+            if call.function in ("count", "sum", "avg"):
+                values, total, about = TagCount, TagFloatSum if kind.is_float else TagIntegerSum, (self._table, *about)
         match call.function:
             case "count":
-                return _counted(self._get(ValueCount, *about), call.type)
+                return _counted(self._get(values, *about), call.type)
             case "sum":
-                return _summed(self._get(ValueCount, *about), self._get(total, *about), call.type)
+                return _summed(self._get(values, *about), self._get(total, *about), call.type)
             case "avg":
-                return _averaged(self._get(ValueCount, *about), self._get(total, *about), call.type)
+                return _averaged(self._get(values, *about), self._get(total, *about), call.type)
             case "var_samp" | "var_pop" | "stddev_samp" | "stddev_pop":
                 return _spread(self._get(Moments, *about), call.type, call.function)
             case "min" if not kind.is_pooled:

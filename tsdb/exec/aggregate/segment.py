@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.bucket import Buckets
 from tsdb.exec.device_group import Groups
 from tsdb.exec.evaluate import evaluate
 from tsdb.exec.kernels import bucket as kernels
+from tsdb.exec.kernels.aggregate import count_rows
 from tsdb.exec.rows import FileRows, RowSet
 from tsdb.plan.predicate import compared_columns
 from tsdb_format.vector import BoolArray, IntArray, Vector
@@ -41,6 +43,14 @@ class Segments:
 
     def __len__(self) -> int:
         return len(self.stop)
+
+
+class DeviceRows(NamedTuple):
+    """How many ``rows`` each ``device`` has in each ``segment`` of a batch, in their order; none may be."""
+
+    segment: IntArray
+    device: IntArray
+    rows: IntArray
 
 
 class RowBatch:
@@ -83,6 +93,26 @@ class RowBatch:
     def time(self) -> IntArray:
         """Every row's time."""
         return self.read(self.time_name).values
+
+    def by_device(self, segments: Segments, condition: Predicate | None) -> DeviceRows:
+        """The rows that satisfy a condition, counted by segment and device: no row's own device is looked at."""
+        stop, device = self._devices()
+        ends = np.union1d(stop, segments.stop)
+        rows = np.diff(ends, prepend=0)
+        mask = self.mask(condition)
+        if len(mask):
+            rows = np.empty(len(ends), np.int64)
+            count_rows(mask, ends, rows)
+        return DeviceRows(segments.stop.searchsorted(ends), device[stop.searchsorted(ends)], rows)
+
+    def _devices(self) -> tuple[IntArray, IntArray]:
+        """Where each device's rows end, and its number."""
+        rows = self.rows
+        if isinstance(rows, FileRows):
+            return _pieces(rows, rows.source.open_file.device_number.astype(np.int64))
+        device = rows.device()
+        ends = _changes(device)
+        return ends, device[ends - 1].astype(np.int64)
 
     def mask(self, condition: Predicate | None) -> BoolArray:
         """Rows that satisfy a condition; empty: all."""
@@ -144,11 +174,21 @@ class Segmenter:
     def _pieces(self, rows: RowSet) -> tuple[IntArray, IntArray]:
         """Where each device's rows end, and its group."""
         if isinstance(rows, FileRows):
-            row_start = rows.source.file.row_start
-            room = min(rows.count, len(rows.starts) + len(row_start))
-            stop, group = np.empty(room, np.int64), np.empty(room, np.int64)
-            count = kernels.pieces(row_start, rows.starts, rows.stops, self.of_runs(rows.source), stop, group)
-            return stop[:count], group[:count]
+            return _pieces(rows, self.of_runs(rows.source))
         device = rows.device()
-        ends = np.append(np.flatnonzero(device[1:] != device[:-1]) + 1, rows.count)
+        ends = _changes(device)
         return ends, self.groups.of_device[device[ends - 1]]
+
+
+def _pieces(rows: FileRows, of_run: IntArray) -> tuple[IntArray, IntArray]:
+    """Where the rows of each of a file's devices end, and what ``of_run`` has for it."""
+    row_start = rows.source.file.row_start
+    room = min(rows.count, len(rows.starts) + len(row_start))
+    stop, found = np.empty(room, np.int64), np.empty(room, np.int64)
+    count = kernels.pieces(row_start, rows.starts, rows.stops, of_run, stop, found)
+    return stop[:count], found[:count]
+
+
+def _changes(device: NDArray[np.int32]) -> IntArray:
+    """Where runs of rows of one device end."""
+    return np.append(np.flatnonzero(device[1:] != device[:-1]) + 1, len(device))

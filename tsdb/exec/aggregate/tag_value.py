@@ -1,18 +1,18 @@
-"""Tags and attributes under aggregate functions: which devices have rows in a cell says it all, so that no page is read.
-
-Values are ranks: ``least``, ``greatest`` or ``all`` different ones are kept of every cell.
-"""
+"""Tags and attributes under aggregate functions: which devices have rows in a cell, and how many, says it all; no page is read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tsdb.exec.aggregate.segment import ALL, RowBatch, Segments
+from tsdb.exec.aggregate.fold import Arrays, FloatSum, IntegerSum, Summary, ValueCount, wide
+from tsdb.exec.aggregate.segment import RowBatch, Segments
+from tsdb.exec.kernels import aggregate as kernels
 from tsdb.exec.order import device_ranks
 from tsdb.plan.predicate import Predicate
-from tsdb_format.types import INT64
+from tsdb_format.types import INT64, ColumnType
 from tsdb_format.vector import BoolArray, IntArray, Vector, null_vector
 
 if TYPE_CHECKING:
@@ -24,6 +24,84 @@ _WAITING_MIN = 1 << 17
 Kept = Literal["least", "greatest", "all"]
 
 
+class TagCount(ValueCount):
+    """How many rows have a value of a tag or attribute."""
+
+    def __init__(self, table: TableSnapshot, name: str, kind: ColumnType, condition: Predicate | None) -> None:
+        super().__init__(name, kind, condition)
+        self._valid = table.devices.values(name).valid().astype(np.int64)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """The rows of each segment."""
+        found = batch.by_device(segments, self.condition)
+        count = np.zeros(len(segments), np.int64)
+        kernels.add_integers(found.segment, found.rows * self._valid[found.device], count)
+        return (count,)
+
+    def summary(self, units: Units) -> Summary:
+        """The rows of each unit that is of one device."""
+        device = units.devices()
+        return self.limited(units, (units.rows * self._valid[device],), device >= 0)
+
+
+class TagFloatSum(FloatSum):
+    """The sum over rows of an attribute of FLOATs or DOUBLEs."""
+
+    def __init__(self, table: TableSnapshot, name: str, kind: ColumnType, condition: Predicate | None) -> None:
+        super().__init__(name, kind, condition)
+        self._values = _numbers(table, name)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's sum."""
+        found = batch.by_device(segments, self.condition)
+        total = np.zeros(len(segments), np.float64)
+        kernels.add_floats(found.segment, _times(self._values[found.device], found.rows), total)
+        return (total,)
+
+    def summary(self, units: Units) -> Summary:
+        """The sum of each unit that is of one device."""
+        device = units.devices()
+        return self.limited(units, (_times(self._values[device], units.rows),), device >= 0)
+
+
+class TagIntegerSum(IntegerSum):
+    """The exact sum over rows of a tag or attribute of integers or truth values."""
+
+    def __init__(self, table: TableSnapshot, name: str, kind: ColumnType, condition: Predicate | None) -> None:
+        super().__init__(name, kind, condition)
+        self._values = _numbers(table, name)
+
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
+        """Each segment's sum."""
+        found = batch.by_device(segments, self.condition)
+        high, low = np.zeros((2, len(segments)), np.int64)
+        kernels.add_limbs(found.segment, *self._limbs(found.device, found.rows), high, low)
+        return high, low
+
+    def summary(self, units: Units) -> Summary:
+        """The sum of each unit that is of one device."""
+        device = units.devices()
+        return self.limited(units, self._limbs(device, units.rows), device >= 0)
+
+    def _limbs(self, device: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+        values = self._values[device]
+        return (values >> 32) * rows, (values & kernels.LIMB) * rows
+
+
+def _numbers(table: TableSnapshot, name: str) -> NDArray[Any]:
+    """A number per device, 0 for NULL."""
+    values = table.devices.values(name)
+    found: NDArray[Any] = np.where(values.valid(), wide(values), 0)
+    return found
+
+
+def _times(values: NDArray[np.float64], rows: IntArray) -> NDArray[np.float64]:
+    """Values times rows, 0 where there are none."""
+    with np.errstate(all="ignore"):
+        found: NDArray[np.float64] = np.where(rows > 0, values * rows, 0.0)
+    return found
+
+
 class Pairs(NamedTuple):
     """Segments, later slots, and the rank of a value that each has: ascending by both, none twice."""
 
@@ -32,7 +110,10 @@ class Pairs(NamedTuple):
 
 
 class TagValues:
-    """The values of a tag or attribute in the rows of each cell that satisfy a condition; NULLs are none."""
+    """The values of a tag or attribute in the rows of each cell that satisfy a condition; NULLs are none.
+
+    They are kept as ranks: the ``least``, the ``greatest``, or ``all`` different ones.
+    """
 
     def __init__(self, table: TableSnapshot, name: str, condition: Predicate | None, kept: Kept) -> None:
         self.name = name
@@ -46,14 +127,10 @@ class TagValues:
 
     def part(self, batch: RowBatch, segments: Segments) -> Pairs:
         """What each segment has."""
-        segment = np.repeat(np.arange(len(segments)), segments.sizes)
-        rank = self._ranks[batch.rows.device()]
-        chosen = batch.mask(self.condition)
-        if chosen is not ALL and len(chosen):
-            segment, rank = segment[chosen], rank[chosen]
-        fresh = rank >= 0
-        fresh[1:] &= (rank[1:] != rank[:-1]) | (segment[1:] != segment[:-1])  # a device's rows are neighbours
-        return self._distinct(segment[fresh], rank[fresh])
+        found = batch.by_device(segments, self.condition)
+        rank = self._ranks[found.device]
+        held = (rank >= 0) & (found.rows > 0)
+        return self._distinct(found.segment[held], rank[held])
 
     def summary(self, units: Units) -> tuple[tuple[IntArray], BoolArray]:
         """The rank of each unit that is of one device, -1 for none."""
