@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 
 
 KERNELS := $(wildcard format/tsdb_format/kernels/*.py tsdb/exec/kernels/*.py)
 
-.PHONY: help demo test soak lint types format bench peers tsbs rates sets warm wheel clean
+.PHONY: help demo test soak lint types format bench peers tsbs rates stream sets warm wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
@@ -51,6 +51,9 @@ tsbs: .venv/installed .venv/kernels ## the query types of TSBS on tsdb and DuckD
 rates: .venv/installed .venv/kernels ## durable commits a second on tsdb, SQLite, DuckDB and ArcticDB, as ratios
 	@$(PIP) install '.[rates]' --quiet || echo "ArcticDB cannot be installed here and is left out" >&2
 	@$(BIN)/python -m benchmarks.rates $(ARGS)
+
+stream: .venv/installed .venv/kernels ## live queries beside a writer: every row exactly once, and how soon (ARGS='--seconds 60')
+	@$(BIN)/python -m benchmarks.stream $(ARGS)
 
 sets: .venv/installed .venv/kernels ## multi-queries: shared and empty result sets, against finding them anew and DuckDB's CTEs
 	@$(BIN)/python -m benchmarks.result_set $(ARGS)

@@ -11,10 +11,11 @@ from support.stream_case import TABLES, StreamCase
 STEPS = 60
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("beside", [False, True], ids=["same handle", "beside"])
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("mode", TABLES)
-def test_every_row_comes_once_and_in_order(tmp_path: Path, mode: str, seed: int) -> None:
-    case = StreamCase(tmp_path, mode, seed)
+def test_every_row_comes_once_and_in_order(tmp_path: Path, mode: str, seed: int, beside: bool) -> None:
+    case = StreamCase(tmp_path, mode, seed, beside=beside)
     for _ in range(STEPS):
         case.step()
     case.finish()

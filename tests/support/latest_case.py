@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,8 @@ class LatestCase:
             not shape.bounded_right,
         )
         self.count = 0
+        #: Of each left row that was ever written, by its number: tag, time and commit.
+        self.places: dict[int, tuple[int, int, int]] = {}
         self.deleted = False
         self.keys_max = rng.choice((2, 4, 12))
         self._write("m", [self._sentinel("m")])
@@ -142,6 +144,8 @@ class LatestCase:
         self.database.write(table, {name: [row[name] for row in rows] for name in rows[0]})
         sequence = self.newest
         model.write([Row(sequence, row["time"], row[tag], {**row}) for row in rows])
+        if table == "f":
+            self.places |= {row["v"]: (row[tag], row["time"], sequence) for row in rows}
 
     @property
     def newest(self) -> int:
@@ -224,18 +228,12 @@ class LatestCase:
         """A query from now on."""
         return Following(self.database.stream(self.shape.sql, settings={"seek_to": self.shape.seek, **settings}))
 
-    def by_key(self, rows: list[tuple[Any, Any]]) -> dict[Any, list[tuple[Any, Any]]]:
-        """Rows by the left row's key, in their order."""
-        keys = {row.values["v"]: self.model.left_key(row) for row in self.written}
-        found: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
-        for row in rows:
-            found[keys[row[0]]].append(row)
-        return dict(found)
-
-    @property
-    def written(self) -> list[Row]:
-        """Every left row that is there."""
-        return self.model.left.rows
+    def ordered(self, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Rows in their order, left rows that are alike in tag, time and commit by their numbers: shards may part these."""
+        made: list[tuple[Any, Any]] = []
+        for _, alike in groupby(rows, key=lambda row: self.places[row[0]]):
+            made += sorted(alike, key=lambda row: row[0])
+        return made
 
 
 class Following:

@@ -156,20 +156,26 @@ class Expected:
 class StreamCase:
     """One random history with a live query beside it."""
 
-    def __init__(self, folder: Path, mode: str, seed: int) -> None:
+    def __init__(self, folder: Path, mode: str, seed: int, *, beside: bool = False) -> None:
+        """``beside``: the live query belongs to a reader's handle, which follows the writer's as another process does."""
         self.random = random.Random(seed)
         self.path = folder / "db"
         self.db = tsdb.open(self.path, threads=1)
         self.db.sql(TABLES[mode])
+        self.beside = beside
+        self.follower = self._open_follower()
         self.model = StreamModel("append" if mode == "sharded" else mode)
         self.earliest = False
         self.consumer, self.expected = self._begin()
+
+    def _open_follower(self) -> tsdb.Database:
+        return tsdb.open(self.path, mode="r", threads=1) if self.beside else self.db
 
     def _begin(self) -> tuple[Consumer, Expected]:
         self.earliest = self.random.random() < 0.7
         newest = self.db._opened().newest()
         seek = "earliest" if self.earliest else "latest"
-        made = Consumer(self.db, f"SELECT {SHOWN} FROM s", seek_to=seek, stream_batch_rows=self.random.choice((1, 2, 3, 100)))
+        made = Consumer(self.follower, f"SELECT {SHOWN} FROM s", seek_to=seek, stream_batch_rows=self.random.choice((1, 2, 3, 100)))
         return made, Expected.start(self.model, newest, self.earliest)
 
     def _resume(self) -> None:
@@ -177,7 +183,7 @@ class StreamCase:
         token = self.consumer.token
         self.consumer.close()
         rows = self.random.choice((1, 2, 3, 100))
-        self.consumer = Consumer(self.db, f"SELECT {SHOWN} FROM s", resume=token, stream_batch_rows=rows)
+        self.consumer = Consumer(self.follower, f"SELECT {SHOWN} FROM s", resume=token, stream_batch_rows=rows)
         self.expected = self.expected.resumed()
 
     def take(self, most: int | None) -> None:
@@ -211,8 +217,10 @@ class StreamCase:
             self.db.compact()
         elif roll < 0.74:
             token = self.consumer.token
+            self.follower.close()
             self.db.close()
             self.db = tsdb.open(self.path, threads=1)
+            self.follower = self._open_follower()
             self.consumer.token = token
             self._resume()
         elif roll < 0.82:
@@ -232,6 +240,7 @@ class StreamCase:
         """Take what is left, and go through all of it once more."""
         self.take(None)
         self.consumer.close()
+        self.follower.close()
         self.db.close()
 
 

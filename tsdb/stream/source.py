@@ -127,10 +127,12 @@ class LiveSource:
             else:
                 parts = list(self._pieces(selection, ([rows] for rows in selection.row_sets())))
                 found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
+            seen: dict[int, int] = {}
             for arrivals in found:
+                self._count_pages(selection, seen)
                 self.change_stats.rows_returned += arrivals.count
                 yield from arrivals.slices(rows_max)
-            self._count_pages(selection)
+            self._count_pages(selection, seen)
 
     def _pieces(self, selection: Selection, found: Iterator[list[RowSet]]) -> Iterator[Arrivals]:
         for group in found:
@@ -169,12 +171,15 @@ class LiveSource:
         counts["files_total"] += len(whole.files)
         counts["files_pruned_by_filter"] += len(whole.files) - len(kept.files)
 
-    def _count_pages(self, selection: Selection) -> None:
+    def _count_pages(self, selection: Selection, seen: dict[int, int]) -> None:
+        """Count what was read since ``seen``, which are the pages of each file that were read before."""
         counts = self.change_stats.counts
+        selection.sources.count_touched()
         for source in selection.sources.opened():
-            pages = int(np.count_nonzero(source.page_seen))
-            counts["pages_read"] += pages
-            counts["files_read"] += pages > 0
+            pages, before = int(np.count_nonzero(source.page_seen)), seen.get(source.index, 0)
+            counts["pages_read"] += pages - before
+            counts["files_read"] += before == 0 < pages
+            seen[source.index] = pages
 
 
 def window(table: TableSnapshot, after: int) -> TableSnapshot:
