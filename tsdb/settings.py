@@ -190,6 +190,9 @@ class Settings:
         _idle,
         "silence after which open windows are over though no later row came; 'auto': a window's size and the delay, 'never'",
     )
+    keep_versions: int = _setting(
+        0, _count(0), "rows of each key that a live ASOF JOIN keeps of its right side, those of the greatest times; 0 keeps all"
+    )
     stream_batch_rows: int = _setting(65_536, _count(1), "rows that a live query hands over at a time, at most")
     enable_result_set_materialization: bool = _setting(True, _boolean, "a multi-query's named sets are computed once and reused")
     result_set_materialization_max_size: int = _setting(

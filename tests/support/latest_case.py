@@ -43,6 +43,7 @@ class Shape:
     bounded_right: bool
     seek: str
     shards: str
+    asof: str
 
     @property
     def sql(self) -> str:
@@ -54,14 +55,21 @@ class Shape:
         if self.where or self.renamed:
             if self.renamed:
                 names = {column: f"{column}_" for column in names}
-            listed = ", ".join(f"{column} AS {name}" for column, name in names.items())
+            listed = ", ".join([*(f"{column} AS {name}" for column, name in names.items()), *(["t"] if "t" not in names else [])])
             right = f"(SELECT {listed}, r FROM {right_name}{' WHERE flag = 1' if self.where else ''}) AS m"
         on = " AND ".join(f"f.{left} = m.{names[column]}" for left, column in pairs)
+        if self.asof:
+            return f"SELECT f.v, m.r FROM f ASOF {self.kind} JOIN {right} ON {on} AND f.time {self.asof} m.t"
         return f"SELECT f.v, m.r FROM f {self.kind} LATEST JOIN {right} ON {on}"
 
 
 def random_shape(rng: random.Random) -> Shape:
     """A shape; most are plain."""
+    made = _any_shape(rng)
+    return replace(made, asof="") if made.keys == "time" else made
+
+
+def _any_shape(rng: random.Random) -> Shape:
     return Shape(
         rng.choice([*KEYS, "tag", "field", "composite"]),
         rng.choice(("INNER", "INNER", "LEFT")),
@@ -72,6 +80,7 @@ def random_shape(rng: random.Random) -> Shape:
         rng.random() < 0.1,
         rng.choice(("earliest", "earliest", "earliest", "latest")),
         rng.choice(("", "k", "hash(k)", "ki", "s", "k, s", "k % 3")),
+        rng.choice(("", "", "", ">=", ">")),
     )
 
 
@@ -101,6 +110,11 @@ class LatestCase:
             shape.kind,
             not shape.bounded_right,
         )
+        if shape.asof:
+            inclusive = shape.asof == ">="
+            self.model.fits = lambda row, other: other.values["t"] < row.time + inclusive
+            self.model.order = lambda row: row.values["t"]
+            self.model.keep = rng.choice((0, 0, 1, 3))
         self.count = 0
         #: Of each left row that was ever written, by its number: tag, time and commit.
         self.places: dict[int, tuple[int, int, int]] = {}
@@ -183,6 +197,9 @@ class LatestCase:
             condition = f"{tag} >= 0 AND time >= make_timestamp_ns({low}) AND time <= make_timestamp_ns({low + 3})"
             self.database.sql(f"DELETE FROM {table} WHERE {condition}")
             covers = lambda row: row.tag >= 0 and low <= row.time <= low + 3  # noqa: E731
+        if model.mode == "versioned_kv":  # what is deleted goes with all its versions
+            gone = {row.tag for row in model.shown() if covers(row)}
+            covers = lambda row: row.tag in gone  # noqa: E731
         model.delete(self.newest, covers)
 
     def group(self) -> int:
@@ -226,7 +243,8 @@ class LatestCase:
 
     def follow(self, settings: dict[str, Any]) -> Following:
         """A query from now on."""
-        return Following(self.database.stream(self.shape.sql, settings={"seek_to": self.shape.seek, **settings}))
+        settings = {"seek_to": self.shape.seek, "keep_versions": self.model.keep, **settings}
+        return Following(self.database.stream(self.shape.sql, settings=settings))
 
     def ordered(self, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Rows in their order, left rows that are alike in tag, time and commit by their numbers: shards may part these."""

@@ -88,16 +88,23 @@ class Model:
     counts: Callable[[Row], bool]
     kind: str
     live_right: bool = True
+    #: Of an ASOF JOIN whether a right row fits a left one, and what orders the right rows: the greatest that fits is joined.
+    fits: Callable[[Row, Row], bool] | None = None
+    order: Callable[[Row], Any] | None = None
+    keep: int = 0
 
     def __post_init__(self) -> None:
         self.latest: dict[Key, Row] = {}
+        #: Of an ASOF JOIN the right rows that are there.
+        self.versions: list[Row] = []
         self.known: dict[Any, tuple[Row, Key | None]] = {}
         self.at = 0
 
     def start(self, bound: int, *, history: bool, versions: bool = True) -> list[tuple[Row, Row | None]]:
         """Load the right side, and give the left history; of rows with ``versions`` each of them."""
         self.at = bound
-        for row in sorted(self.right.shown(), key=lambda row: row.arrival):
+        every = self.fits is not None and self.right.mode == "versioned_kv"
+        for row in sorted(self.right.rows if every else self.right.shown(), key=lambda row: row.arrival):
             if self.counts(row):
                 self._arrive(row)
         self.known = {self.right.identity(row): (row, key) for key, row in self.latest.items()}
@@ -121,6 +128,7 @@ class Model:
                 self.latest = {
                     key: row for key, row in self.latest.items() if row.sequence > event.sequence or not event.covers(row)
                 }
+                self.versions = [row for row in self.versions if row.sequence > event.sequence or not event.covers(row)]
             else:
                 made += self._joined([event])
         self.at = upto
@@ -134,15 +142,26 @@ class Model:
             if old_key is not None and old_key != key and self.latest.get(old_key) is old:
                 del self.latest[old_key]
             self.known[identity] = row, key
+        if self.right.mode == "table":
+            self.versions = [other for other in self.versions if self.right.identity(other) != identity]
         if key is not None:
             self.latest[key] = row
+            self.versions.append(row)
 
     def _joined(self, rows: Iterable[Row]) -> Iterator[tuple[Row, Row | None]]:
         for row in rows:
             key = self.left_key(row)
-            found = None if key is None else self.latest.get(key)
+            found = None if key is None else self.latest.get(key) if self.fits is None else self._nearest(row, key)
             if found is not None or self.kind == "LEFT":
                 yield row, found
+
+    def _nearest(self, row: Row, key: Key) -> Row | None:
+        assert self.fits is not None
+        assert self.order is not None
+        rows = [other for other in self.versions if self.right_key(other) == key]
+        rows.sort(key=lambda other: (self.order(other), other.arrival))  # type: ignore[misc]
+        fitting = [other for other in rows[-self.keep :] if self.fits(row, other)]
+        return fitting[-1] if fitting else None
 
 
 def comparable(value: Any) -> Any:

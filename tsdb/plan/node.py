@@ -121,12 +121,14 @@ class LastRow:
 class LastArrived:
     """Of the child's rows that are equal in ``keys`` the one that arrived last; a row with a NULL there is nobody's.
 
-    ``arrival`` are the columns that tell when a row arrived: sequence number, time, then tags. They are not given on.
+    ``arrival`` are the columns that tell when a row arrived: sequence number, time, then tags. They are not given on. With ``asof``
+    it is all rows, of which each left row gets the one with the nearest value there: the right side of a live ASOF JOIN.
     """
 
     child: Plan
     keys: tuple[str, ...]
     arrival: tuple[str, ...]
+    asof: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,10 @@ from tsdb.sql.from_item import from_items, own_names
 from tsdb.sql.join_list import column_place
 from tsdb.sql.join_query import Surroundings
 from tsdb.sql.join_source import JoinSource
-from tsdb.sql.latest_join import NO_RIGHT_SIDE, ONLY_EQUALITIES, is_latest, refuse
+from tsdb.sql.latest_join import ASOF_FORM, NO_RIGHT_SIDE, ONLY_EQUALITIES, is_latest, refuse
 from tsdb.sql.literal import only
 from tsdb.sql.outside import frames_named_by
+from tsdb.sql.series.bounded import is_bounded
 from tsdb.sql.statement import Query
 from tsdb_format.schema import Column
 
@@ -180,12 +181,13 @@ class JoinBinder:
     def _step(self, number: int, join: exp.Join) -> Step:
         method, side, kind = (str(join.args.get(name) or "").upper() for name in ("method", "side", "kind"))
         right = number + 1
-        if not only(join, "this", "method", "side", "kind", "on", "using") or method not in ("", "NATURAL"):
+        asof = method == "ASOF" and any(map(is_bounded, self._tables))  # elsewhere it is DuckDB's
+        if not only(join, "this", "method", "side", "kind", "on", "using") or (method not in ("", "NATURAL") and not asof):
             raise Beyond(f"{method or 'some'} joins are DuckDB's")
         if (side, kind) not in _KINDS:
             raise Beyond(f"{side or kind} joins are DuckDB's")
         made = Step(_KINDS[side, kind])
-        for name in self._common_names(right) if method else [name.name for name in join.args.get("using") or ()]:
+        for name in self._common_names(right) if method == "NATURAL" else [name.name for name in join.args.get("using") or ()]:
             self._using(made, name, right)
         latest = is_latest(self._query, join)
         for part in conjuncts(join.args.get("on")):
@@ -194,6 +196,8 @@ class JoinBinder:
             self._on(made, part, right)
         if latest:
             self._latest(made, join, right)
+        if asof:
+            self._asof(made, join, right)
         self._sources[right].nullable = made.kind == "left"
         self._sources[right].hidden = made.kind in ("semi", "anti")
         return made
@@ -205,6 +209,18 @@ class JoinBinder:
         if not step.keys or step.condition:
             refuse(self._query, join, ONLY_EQUALITIES)
         source.last_of = tuple(dict.fromkeys(column for _, column in step.keys))
+
+    def _asof(self, step: Step, join: exp.Join, right: int) -> None:
+        """A live ASOF JOIN: equalities, and one comparison that looks back."""
+        source = self._sources[right]
+        parts = [part for _, part in step.condition]
+        compared = parts[0] if len(parts) == 1 else None
+        if not isinstance(compared, Comparison) or compared.op not in (">", ">=") or not step.keys or source.predicates:
+            refuse(self._query, join, ASOF_FORM)
+        if source.origin is None:
+            refuse(self._query, join, ASOF_FORM)
+        source.last_of = tuple(dict.fromkeys(column for _, column in step.keys))
+        source.asof = compared.right
 
     def _common_names(self, right: int) -> list[str]:
         """The columns that NATURAL joins by."""

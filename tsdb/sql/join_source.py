@@ -38,8 +38,8 @@ class Origin:
     rows: Plan
     columns: Mapping[str, str]
 
-    def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...]) -> LastArrived:
-        """The last arrived of the rows that are equal in ``keys``, with the columns of these names."""
+    def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...], asof: str | None = None) -> LastArrived:
+        """The last arrived of the rows that are equal in ``keys``, with the columns of these names, or all for an ASOF JOIN."""
         schema = self.table.schema
         told_by = (SEQUENCE_NAME, schema.time.name, *(tag.name for tag in schema.tags))
         arrival = {f"{ARRIVAL_PREFIX}{number}": column for number, column in enumerate(told_by)}
@@ -49,7 +49,7 @@ class Origin:
         def with_arrival(node: Plan) -> Plan:
             return replace(node, columns=needed) if isinstance(node, TableScan) else node
 
-        return LastArrived(Project(transform(self.rows, with_arrival), (*shown, *arrival.items())), keys, tuple(arrival))
+        return LastArrived(Project(transform(self.rows, with_arrival), (*shown, *arrival.items())), keys, tuple(arrival), asof)
 
 
 @dataclass
@@ -57,7 +57,8 @@ class JoinSource:
     """One side. ``columns`` are those that ``*`` shows, in order; ``complete`` says that these are all.
 
     ``nullable`` is set where an outer join fills its columns, ``hidden`` where a semi or anti join shows none of them, ``last_of``
-    where it is the right side of a LATEST JOIN: the columns of which it gives the last arrived row of each value.
+    where it is the right side of a LATEST JOIN: the columns of which it gives the last arrived row of each value; ``asof`` where it
+    is that of a live ASOF JOIN: the column that is compared.
     ``with_conditions`` makes the same of a query that has conditions, given as text, where that may read less than a filter above.
     """
 
@@ -70,6 +71,7 @@ class JoinSource:
     hidden: bool = False
     origin: Origin | None = None
     last_of: tuple[str, ...] = ()
+    asof: str | None = None
     with_conditions: Callable[[Sequence[Query]], JoinSource | None] | None = None
     predicates: list[Predicate] = field(default_factory=list)
     #: The text of each predicate; None where it is not known.
@@ -113,7 +115,7 @@ class JoinSource:
         if not self.last_of:
             return self.make(names)
         assert self.origin is not None, "whoever sets last_of has seen that there is one"
-        return self.origin.last_arrived(names, self.last_of)
+        return self.origin.last_arrived(names, self.last_of, self.asof)
 
 
 def table_rows(node: exp.Expr, tables: Mapping[str, Table], environment: Environment) -> JoinSource | None:

@@ -21,6 +21,10 @@ from tsdb_format.errors import InvalidInput
 _BEFORE = frozenset({"INNER", "LEFT", "OUTER"})
 #: What is wrong with a LATEST JOIN.
 NO_RIGHT_SIDE = "the right side of a LATEST JOIN is a table, or a SELECT of columns of one, with conditions"
+ASOF_FORM = (
+    "a live ASOF JOIN is ON equalities between a column of each side and one comparison left.time >= right.time, or >, and its "
+    "right side is a table, or a SELECT of columns of one, with conditions"
+)
 ONLY_EQUALITIES = (
     "LATEST JOIN is ON one or more equalities between a column of each side, joined by AND; other conditions stand in WHERE, or in "
     "a subquery on either side"

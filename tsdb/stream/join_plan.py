@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tsdb.plan.node import HashJoin, LastArrived, Plan, TableScan, children
+from tsdb.plan.node import Comparison, HashJoin, LastArrived, Plan, TableScan, children
 from tsdb.plan.schema import output_schema
 from tsdb.sql.series.bounded import is_bounded
 from tsdb.stream.driver import ScanDriver
@@ -73,7 +73,8 @@ def latest_join(join: HashJoin, snapshot: Snapshot, stats: QueryStats, settings:
 
 
 def _left_columns(join: HashJoin) -> list[str]:
-    return [column for _, side, column in join.outputs if side == "left"] + [left for left, _ in join.keys]
+    compared = [part.left for part in join.condition if isinstance(part, Comparison)]
+    return [column for _, side, column in join.outputs if side == "left"] + [left for left, _ in join.keys] + compared
 
 
 def _right_side(
@@ -94,7 +95,8 @@ def _right_side(
     source = history.narrowed(scan)
     if table.options.mode == "versioned_kv":  # of which the history has every version, too
         history, steps = source, later
-    return RightSide(history, steps, None if is_bounded(scan.table) else source, later, conditions)
+    asof = next((part for part in join.condition if isinstance(part, Comparison) and part.right == side.asof), None)
+    return RightSide(history, steps, None if is_bounded(scan.table) else source, later, conditions, side.keys, asof)
 
 
 class JoinDriver(ScanDriver):

@@ -38,6 +38,11 @@ class Timeline:
     row: IntArray
     before: IntArray
 
+    @classmethod
+    def none(cls) -> Timeline:
+        """That of a window in which no key is looked up here."""
+        return cls(_NONE, _NONE, _NONE, _NONE)
+
     def rows_at(self, number: IntArray, sequence: IntArray) -> IntArray:
         """The last row of each key (−1: none, and for number −1) when a commit was made; rows of that commit have arrived."""
         known = np.flatnonzero(number >= 0)
@@ -119,7 +124,7 @@ class JoinTable:
         if not parts:
             return
         rows, present = joined([rows for rows, _ in parts]), np.concatenate([mask for _, mask in parts])
-        order = np.lexsort((_order_of_arrival(rows, devices), rows.sequence))
+        order = np.lexsort((order_of_arrival(rows, devices), rows.sequence))
         if self._identity_width == 1:
             order = _last_of_each(rows.device[order], order)
         number = self._key_numbers(KeyNumbers(len(self._keys)), rows.batch, add=True)
@@ -196,7 +201,7 @@ class JoinTable:
             self._number_of = np.concatenate((self._number_of, number))
             self._row_of = np.concatenate((self._row_of, np.full(len(self._numbers) - len(self._row_of), -1, np.int64)))
             order = np.empty(rows.count, np.int64)
-            order[np.lexsort((_order_of_arrival(rows, devices), rows.sequence))] = np.arange(1, rows.count + 1)
+            order[np.lexsort((order_of_arrival(rows, devices), rows.sequence))] = np.arange(1, rows.count + 1)
             arrive = np.flatnonzero(number >= 0)
             events.add(number[arrive], rows.sequence[arrive], order[arrive], first + arrive, None)
             if self._identity_width:
@@ -259,10 +264,10 @@ class JoinTable:
             return
         if len(deletes):
             held = held[deletes.index.sequence_at(self._rows.device[held], self._rows.time[held]) == 0]
-        mine = _places(self._rows.take(held), self._identity_width)
+        mine = places_of(self._rows.take(held), self._identity_width)
         places = KeyNumbers(len(mine))
         if visible is not None:
-            places.numbers(_places(visible, self._identity_width), add=True)
+            places.numbers(places_of(visible, self._identity_width), add=True)
         gone = held[places.numbers(mine, add=False) < 0]
         self._row_of[self._number_of[gone]] = -1
 
@@ -287,10 +292,10 @@ class JoinTable:
         return numbers.numbers([batch.vectors[name] for name in self._keys], add=add).astype(np.int64)
 
     def _identify(self, rows: Arrivals) -> IntArray:
-        return self._identities.numbers(_places(rows, self._identity_width), add=True).astype(np.int64)
+        return self._identities.numbers(places_of(rows, self._identity_width), add=True).astype(np.int64)
 
 
-def _places(rows: Arrivals, identity_width: int) -> list[Vector]:
+def places_of(rows: Arrivals, identity_width: int) -> list[Vector]:
     """What identifies rows: device and time as far as these do, and the commit too where nothing does."""
     return [_vector(values) for values in (rows.device, rows.time, rows.sequence)[: identity_width or 3]]
 
@@ -307,7 +312,7 @@ def _last_of_each(group: NDArray[np.int64] | NDArray[np.int32], rows: IntArray) 
     return rows[np.sort(by_group[ends])]
 
 
-def _order_of_arrival(rows: Arrivals, devices: DeviceTable) -> IntArray:
+def order_of_arrival(rows: Arrivals, devices: DeviceTable) -> IntArray:
     """Rows of one commit arrive in the order of time, then of storage."""
     order = np.empty(rows.count, np.int64)
     order[np.lexsort((devices.ranks_of(rows.device)[0], rows.time))] = np.arange(rows.count)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tsdb.sql.token import Token
     from tsdb.storage.snapshot import Snapshot
     from tsdb.stream.join_table import JoinTable
+    from tsdb.stream.version_table import VersionTable
 
 #: Kinds of keys whose equality is that of their stored bytes.
 _EXACT = frozenset(
@@ -168,7 +169,7 @@ class Pushdown:
         return f"pushed: {self.keys:,} keys of {', '.join(self.columns)} as {self.form}{shards}"
 
 
-def pushdown(shape: Eligible | str, table: JoinTable, snapshot: Snapshot, settings: Settings) -> Pushdown:
+def pushdown(shape: Eligible | str, table: JoinTable | VersionTable, snapshot: Snapshot, settings: Settings) -> Pushdown:
     """What the loaded join table allows: the whole right side is in it, so also a digest of its keys refuses none of them."""
     if isinstance(shape, str):
         return Pushdown(shape)

@@ -17,15 +17,17 @@ import numpy as np
 from tsdb.exec.batch import Batch
 from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.hash_join import take_or_null
+from tsdb.exec.join_key import compare
 from tsdb.exec.selection import BATCH_ROWS
-from tsdb.plan.node import HashJoin, TableScan
+from tsdb.plan.node import Comparison, HashJoin, TableScan
 from tsdb.plan.predicate import Predicate
 from tsdb.stream.arrivals import Arrivals, joined
 from tsdb.stream.gate import BoundaryGate
 from tsdb.stream.join_table import JoinTable, Timeline
 from tsdb.stream.key_domain_pushdown import Eligible, Pushdown, pushdown
 from tsdb.stream.row_steps import RowSteps
-from tsdb_format.vector import IntArray, Vector, null_vector
+from tsdb.stream.version_table import VersionTable
+from tsdb_format.vector import IntArray, null_vector
 
 if TYPE_CHECKING:
     from tsdb.catalog.table import Table
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
 class RightSide:
     """The right side: ``history`` gives what a snapshot shows, ``source`` what comes, of which ``later`` says what counts.
 
-    ``source`` is None for a side that stays as it is. ``conditions`` are on rows once they are joined.
+    ``source`` is None for a side that stays as it is. ``conditions`` are on rows once they are joined. Its rows are found by
+    ``keys``, and in an ASOF JOIN by the comparison ``asof``.
     """
 
     history: LiveSource
@@ -52,6 +55,8 @@ class RightSide:
     source: LiveSource | None
     later: RowSteps
     conditions: tuple[Predicate, ...]
+    keys: tuple[str, ...]
+    asof: Comparison | None = None
 
 
 class LatestJoin:
@@ -73,10 +78,13 @@ class LatestJoin:
         self._right = right
         self._shape = shape
         self._settings = settings
-        self._table = JoinTable([key for _, key in node.keys], right.history.table.options.mode)
+        self._keys = tuple(pair for pair in node.keys if pair[1] in right.keys)
+        self._table = _table_of(right, [key for _, key in self._keys], settings)
         self.gate = BoundaryGate()
         self.pushdown = Pushdown("no history was read")
         self._conditions = [normalize(condition) for condition in right.conditions]
+        self._compared = [Comparison(left, "=", other) for left, other in node.keys if (left, other) not in self._keys]
+        self._compared += [part for part in node.condition if isinstance(part, Comparison) and part is not right.asof]
 
     # ------------------------------------------------------------------------------------------------ as a source
 
@@ -146,7 +154,7 @@ class LatestJoin:
         own = self.pushdown.everything
         for rows in self._left.history(snapshot, bound, (*domains, *own), rows_max, first_rank):
             left = self._steps.rows(rows)
-            yield from self._output(left, self._table.rows_of(self._keys_of(left)))
+            yield from self._output(left, self._places(left, None))
 
     def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
         """Left rows of a window with the right rows that were the last when they came."""
@@ -154,9 +162,11 @@ class LatestJoin:
         timeline = self._advance(snapshot, after, upto)
         for rows in self._left.changes(snapshot, after, upto, rows_max):
             left = self._steps.rows(rows)
-            number = self._table.numbers_of(self._keys_of(left))
-            yield from self._output(left, timeline.rows_at(number, left.sequence))
-        self._table.settle(timeline)
+            yield from self._output(left, self._places(left, timeline))
+        if isinstance(self._table, JoinTable):
+            self._table.settle(timeline)
+        elif self._right.source is not None:
+            self._table.settle(self._right.source.snapshot_of(snapshot).devices)
 
     # ------------------------------------------------------------------------------------------------ right rows
 
@@ -164,7 +174,7 @@ class LatestJoin:
         """Take in what comes on the right."""
         source = self._right.source
         if source is None:
-            return self._table.unchanged()
+            return self._table.unchanged() if isinstance(self._table, JoinTable) else Timeline.none()
         deletes = source.deletes(snapshot, after, upto)
         devices = source.snapshot_of(snapshot).devices
         if not deletes.complete:
@@ -173,7 +183,10 @@ class LatestJoin:
         rows, present = self._right.later.marked(joined(parts)) if parts else (None, None)
         if rows is not None and present is not None and source.table.options.mode == "append":
             rows, present = rows.select(present), None
-        return self._table.advance(rows, present, deletes.tombstones, devices)
+        if isinstance(self._table, JoinTable):
+            return self._table.advance(rows, present, deletes.tombstones, devices)
+        self._table.advance(rows, present, deletes.tombstones, devices)
+        return Timeline.none()
 
     def _forget(self, snapshot: Snapshot, upto: int, known: Tombstones) -> None:
         """Let go of held rows that other deletes of a window took: which these were is not known any more, so they count first."""
@@ -182,13 +195,25 @@ class LatestJoin:
 
     # ------------------------------------------------------------------------------------------------ left rows
 
-    def _keys_of(self, left: Arrivals) -> list[Vector]:
-        return [left.batch.vectors[name] for name, _ in self._node.keys]
+    def _places(self, left: Arrivals, timeline: Timeline | None) -> IntArray:
+        """The place of each left row's right row in the table; without a timeline the table is as it is now."""
+        keys = [left.batch.vectors[name] for name, _ in self._keys]
+        if not isinstance(self._table, JoinTable):
+            assert self._right.asof is not None, "only an ASOF JOIN has versions"
+            value = left.batch.vectors[self._right.asof.left]
+            return self._table.places(keys, value, None if timeline is None else left.sequence)
+        if timeline is None:
+            return self._table.rows_of(keys)
+        return timeline.rows_at(self._table.numbers_of(keys), left.sequence)
 
     def _output(self, left: Arrivals, right: IntArray) -> Iterator[Arrivals]:
         """The joined rows of some left rows, whose right rows are at these places of the table; −1: none."""
         if self._node.kind == "inner":
             kept = np.flatnonzero(right >= 0)
+            for part in self._compared:
+                other = self._table.batch.vectors[part.right].take(right[kept]) if len(kept) else None
+                if other is not None:
+                    kept = kept[compare(left.batch.vectors[part.left].take(kept), part.op, other)]
             for condition in self._conditions:
                 if not len(kept):
                     break
@@ -208,3 +233,10 @@ class LatestJoin:
                 there = held.row_count > 0
                 vectors[name] = take_or_null(held.vectors[column], right) if there else null_vector(self._types[name], left.count)
         yield replace(left, batch=Batch(vectors, left.count))
+
+
+def _table_of(right: RightSide, keys: list[str], settings: Settings) -> JoinTable | VersionTable:
+    mode, asof = right.history.table.options.mode, right.asof
+    if asof is None:
+        return JoinTable(keys, mode)
+    return VersionTable(keys, asof.right, mode, inclusive=asof.op == ">=", keep=settings.keep_versions)
