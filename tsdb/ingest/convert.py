@@ -328,6 +328,9 @@ def _to_vector(array: Any, valid: BoolArray | None, column: Column, reading: Tim
     if not (pa.types.is_floating(inner.type) or pa.types.is_integer(inner.type)):
         return None
     values[sound] = pc.cast(inner, pa.float32(), safe=False).to_numpy(zero_copy_only=False).reshape(-1, width)
+    if inner.type == pa.float64():
+        wild = np.isinf(values[sound]) & np.isfinite(inner.to_numpy(zero_copy_only=False).reshape(-1, width))
+        status[sound[np.logical_or.reduce(wild, axis=1)]] = OUTSIDE
     return Converted(Vector(column.type, values, valid), status)
 
 

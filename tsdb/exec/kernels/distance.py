@@ -22,30 +22,41 @@ LARGE = 1e37
 #: Floats that are neither zero nor so small that they lose digits.
 NORMAL_MIN = 1.1754944e-38
 INFINITE = np.float32(np.inf)
+#: Rows that are summed side by side.
+TOGETHER = 16
 
 
 @kernel("(f32[in], i64[in], i64[in], f32[in], i64, f32[out]) -> void")
 def distances(items, start, rows, target, metric, out):
-    """The distance of every row; 0 of rows without items."""
+    """The distance of every row; 0 of rows without items. Some rows are summed side by side, since each sum waits for itself."""
     width = len(target)
-    square = np.float32(0.0)
-    for j in range(width):
-        square = fused(target[j], target[j], square)
+    totals = np.empty(TOGETHER, np.float32)
+    squares = np.empty(TOGETHER, np.float32)
+    add_products(target, 0, 1, target, False, squares)
+    square = squares[0]
     at = 0
     for span in range(len(start)):
-        for row in range(rows[span]):
+        for done in range(0, rows[span], TOGETHER):
+            count = min(TOGETHER, rows[span] - done)
+            first = start[span] + done * width
             if start[span] < 0:
-                out[at] = np.float32(0.0)
+                totals[:] = np.float32(0.0)
             elif metric == DISTANCE:
-                out[at] = euclidean(items, start[span] + row * width, target)
-            elif metric == COSINE_DISTANCE:
-                out[at] = np.float32(1.0) - similarity(items, start[span] + row * width, target, square)
-            elif metric == COSINE_SIMILARITY:
-                out[at] = similarity(items, start[span] + row * width, target, square)
+                add_squares(items, first, count, target, totals)
             else:
-                product = inner(items, start[span] + row * width, target)
-                out[at] = product if metric == INNER_PRODUCT else -product
-            at += 1
+                add_products(items, first, count, target, False, totals)
+            if start[span] >= 0 and (metric == COSINE_DISTANCE or metric == COSINE_SIMILARITY):
+                add_products(items, first, count, target, True, squares)
+                for i in range(count):
+                    totals[i] = similarity(items, first + i * width, target, totals[i], squares[i], square)
+            for i in range(count):
+                if metric == DISTANCE:
+                    out[at + i] = np.float32(np.sqrt(totals[i]))
+                elif metric == COSINE_DISTANCE:
+                    out[at + i] = np.float32(1.0) - totals[i]
+                else:
+                    out[at + i] = -totals[i] if metric == NEGATIVE_INNER_PRODUCT else totals[i]
+            at += count
 
 
 @kernel("(f32, f32, f32) -> f32", inline=True)
@@ -54,47 +65,43 @@ def fused(x, y, total):
     return np.float32(np.float64(x) * np.float64(y) + np.float64(total))
 
 
-@kernel("(f32[in], i64, f32[in]) -> f32", inline=True)
-def euclidean(items, at, target):
-    """The Euclidean distance of one row."""
-    total = np.float32(0.0)
-    first = u(at)
-    for j in range(u(len(target))):
-        step = items[first + j] - target[j]
-        total = fused(step, step, total)
-    return np.float32(np.sqrt(total))
+@kernel("(f32[in], i64, i64, f32[in], f32[out]) -> void")
+def add_squares(items, at, rows, target, totals):
+    """The squared Euclidean distances of some neighbours."""
+    width = u(len(target))
+    totals[:] = np.float32(0.0)
+    for j in range(width):
+        other = target[j]
+        for i in range(u(rows)):
+            step = items[u(at) + i * width + j] - other
+            totals[i] = fused(step, step, totals[i])
 
 
-@kernel("(f32[in], i64, f32[in]) -> f32", inline=True)
-def inner(items, at, target):
-    """The inner product of one row."""
-    total = np.float32(0.0)
-    first = u(at)
-    for j in range(u(len(target))):
-        total = fused(items[first + j], target[j], total)
-    return total
+@kernel("(f32[in], i64, i64, f32[in], b1, f32[out]) -> void")
+def add_products(items, at, rows, target, own, totals):
+    """The inner products of some neighbours with the target or, where ``own``, with themselves."""
+    width = u(len(target))
+    totals[:] = np.float32(0.0)
+    for j in range(width):
+        other = target[j]
+        for i in range(u(rows)):
+            item = items[u(at) + i * width + j]
+            totals[i] = fused(item, item if own else other, totals[i])
 
 
-@kernel("(f32[in], i64, f32[in], f32) -> f32", inline=True)
-def similarity(items, at, target, square):
-    """The cosine of the angle of one row; ``square`` is the target's inner product with itself. NaN where one has no length.
+@kernel("(f32[in], i64, f32[in], f32, f32, f32) -> f32")
+def similarity(items, at, target, product, own, square):
+    """The cosine of the angle of a row, given its inner products: with the target, with itself, of the target with itself.
 
-    Where squares leave the range of floats they are taken as doubles.
+    NaN where one has no length. Where squares leave the range of floats all is taken as doubles.
     """
-    product = np.float32(0.0)
-    own = np.float32(0.0)
-    first = u(at)
-    for j in range(u(len(target))):
-        item = items[first + j]
-        product = fused(item, target[j], product)
-        own = fused(item, item, own)
     both = own * square
     if both >= NORMAL_MIN and both < INFINITE and own >= NORMAL_MIN and square >= NORMAL_MIN and abs(product) < INFINITE:
         found = product / np.float32(np.sqrt(both))
     else:
         exact, first_square, second_square = 0.0, 0.0, 0.0
         for j in range(u(len(target))):
-            item, other = np.float64(items[first + j]), np.float64(target[j])
+            item, other = np.float64(items[u(at) + j]), np.float64(target[j])
             exact += item * other
             first_square += item * item
             second_square += other * other
