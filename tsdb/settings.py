@@ -164,6 +164,9 @@ class Settings:
     enable_streaming_join_key_domain_through_filters: bool = _setting(
         True, _boolean, "the key domain also serves where the left side has conditions of its own"
     )
+    enable_streaming_join_asof_bound: bool = _setting(
+        False, _boolean, "with that pushdown an INNER ASOF JOIN leaves out left history before every value of its right side"
+    )
     streaming_join_key_domain_pushdown_max_rows: int = _setting(10_000, _count(0), "keys above which the key domain is not used")
     streaming_join_key_domain_pushdown_max_bytes: int = _setting(
         16 * 2**20, parse_bytes, "bytes of keys above which the key domain is not used; 0 is no limit"

@@ -341,3 +341,34 @@ def test_tokens_go_on_where_a_join_was_left(db: tsdb.Database) -> None:
             rest += next(live).fetchall()
             token = live.token
     assert [label for _, _, label in rest] == ["three"] * ROWS + ["thirty"] * ROWS + ["newer"] * ROWS
+
+
+def test_asof_leaves_out_history_before_every_version(db: tsdb.Database) -> None:
+    db.sql("CREATE STREAM rates (time TIMESTAMP_NS TIME, k INT64, rate DOUBLE)")
+    db.write("rates", {"time": [1_050, 1_100, 900, 1_200], "k": [30, 30, 31, 3], "rate": [1.0, 2.0, 3.0, 4.0]})
+    sql = "SELECT f.k, f.v, r.rate FROM facts f ASOF JOIN rates r ON f.k = r.k AND f.time >= r.time"
+    on, stats = history(db, sql, {**ON, "enable_streaming_join_asof_bound": True})
+    off, plain = history(db, sql, OFF)
+    assert on == off
+    assert sorted(on) == sorted(db.sql(sql).fetchall())
+    assert stats["streaming_join_key_domain_pushdown"] == "pushed: 3 keys of k as points, time >= 900"
+    assert stats["stream_history_rows"] == 2 * ROWS < plain["stream_history_rows"]
+
+
+def test_asof_takes_what_has_come_and_keeps_as_many_as_it_is_told(db: tsdb.Database) -> None:
+    db.sql("CREATE STREAM rates (time TIMESTAMP_NS TIME, k INT64, rate INT64)")
+    sql = "SELECT f.time, r.rate FROM facts f ASOF LEFT JOIN rates r ON f.k = r.k AND f.time >= r.time"
+
+    def fact(at: int) -> None:
+        db.write("facts", {"time": [at], "k": [99], "v": [0]})
+
+    for keep, last in ((0, 1), (1, None)):
+        with db.stream(sql, settings={"keep_versions": keep}) as live:
+            db.write("rates", {"time": [100], "k": [99], "rate": [1]})
+            fact(150)
+            fact(50)
+            db.write("rates", {"time": [200], "k": [99], "rate": [2]})
+            fact(250)
+            fact(150)
+            assert [rate for _, rate in take(live, 4)] == [1, None, 2, last]
+        db.sql("DELETE FROM rates")

@@ -40,10 +40,11 @@ from tsdb.plan.scanned import scanned_column
 from tsdb.plan.schema import output_schema
 from tsdb.plan.size import rows_about
 from tsdb.quoting import quoted_name
+from tsdb.storage.width import value_bytes
 from tsdb_format.blob import of_sizes
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
-from tsdb_format.types import Role
+from tsdb_format.types import Kind, Role
 
 if TYPE_CHECKING:
     from tsdb.exec.bucket_end import BucketEnd
@@ -59,6 +60,8 @@ _NATIVE_SORT_ROWS = 262_144
 
 #: Rows of a join's streamed side for each key, from which a digest of many keys pays.
 _DIGEST_RATIO = 4
+#: About the bytes of blobs and vectors that a scan reads at a time.
+_BATCH_BYTES = 16 * 2**20
 #: Rows that a scan under a LIMIT reads at a time at least.
 _BATCH_ROWS_MIN = 1_024
 
@@ -102,7 +105,7 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             )
         case HashJoin():
             return _join(plan, context)
-        case LastArrived(child=child, keys=names, arrival=arrival):
+        case LastArrived(child=child, keys=names, arrival=arrival, asof=None):
             from tsdb.exec.last_arrived import last_arrived
 
             return iter(last_arrived(execute(child, context), names, arrival))
@@ -149,19 +152,37 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
     def column(rows: RowSet, name: str) -> Vector:
         return of_sizes(rows.read_cells(name)) if name in scan.sizes else rows.read(name)
 
-    def read(rows: RowSet) -> tuple[Batch, RowSet]:
+    def chosen(rows: RowSet) -> RowSet:
         selection.stats.add_rows(rows.stored_rows)
         examined, rows = rows.count, selection.filtered(rows)
         selection.adapt(examined, rows.count)
-        if has_partner is not None:
-            rows = has_partner.filtered(rows)
+        return rows if has_partner is None else has_partner.filtered(rows)
+
+    def read(rows: RowSet) -> tuple[Batch, RowSet]:
         return Batch({name: column(rows, name) for name in scan.columns} if rows.count else {}, rows.count), rows
 
-    for batch, rows in ordered_map(read, selection.row_sets(), context.threads, first_alone=True):
+    found = selection.row_sets()
+    rows_max = _rows_at_once(scan, selection.table)
+    if rows_max < BATCH_ROWS:
+        parted = (part for rows in ordered_map(chosen, found, context.threads, first_alone=True) for part in rows.parts(rows_max))
+        reading = ordered_map(read, parted, context.threads, first_alone=True)
+    else:
+        reading = ordered_map(lambda rows: read(chosen(rows)), found, context.threads, first_alone=True)
+    for batch, rows in reading:
         selection.stats.rows_returned += batch.row_count
         if scan.row_id is not None and rows.count:  # in this order, whatever thread read them
             batch.vectors[scan.row_id] = context.row_ids[scan.row_id].of(rows)
         yield batch
+
+
+def _rows_at_once(scan: TableScan, table: TableSnapshot) -> int:
+    """Rows whose values are read together: of blobs and vectors so many as memory easily holds, also several times."""
+    if table.gives_cells:
+        return BATCH_ROWS
+    fields = [table.table.schema.by_name.get(name) for name in scan.columns if name not in scan.sizes]
+    large = [field.name for field in fields if field is not None and field.type.kind in (Kind.BLOB, Kind.VECTOR)]
+    width = sum(value_bytes(table, name) for name in large)
+    return int(max(min(_BATCH_BYTES // max(width, 1), BATCH_ROWS), 1))
 
 
 def _key_filter(scan: TableScan, selection: Selection, context: ExecContext) -> KeyFilter | None:

@@ -45,6 +45,9 @@ _MOMENTS = frozenset({
     "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP", "RANDOM", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "NEXTVAL", "CURRVAL",
 })  # fmt: skip
 
+#: Those whose order is that of the stored integers.
+ORDERED = _EXACT - {Kind.STRING, Kind.BOOLEAN}
+
 
 class _Declined(Exception):
     """Why the plain plan runs."""
@@ -138,6 +141,7 @@ class Pushdown:
     shards: ShardDomain | None = None
     shards_read: int = 0
     shards_pruned: int = 0
+    bound: str = ""
 
     @property
     def everything(self) -> tuple[KeyDomain | DeviceDomain | ShardDomain, ...]:
@@ -165,8 +169,9 @@ class Pushdown:
         """One line for people."""
         if not self.is_on:
             return f"declined: {self.reason}"
-        shards = f", {self.shards_pruned} of {self.shards_pruned + self.shards_read} shards left out" if self.shards else ""
-        return f"pushed: {self.keys:,} keys of {', '.join(self.columns)} as {self.form}{shards}"
+        more = [f"{self.shards_pruned} of {self.shards_pruned + self.shards_read} shards left out"] if self.shards else []
+        more += [self.bound] if self.bound else []
+        return ", ".join((f"pushed: {self.keys:,} keys of {', '.join(self.columns)} as {self.form}", *more))
 
 
 def pushdown(shape: Eligible | str, table: JoinTable | VersionTable, snapshot: Snapshot, settings: Settings) -> Pushdown:

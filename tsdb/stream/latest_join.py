@@ -20,11 +20,11 @@ from tsdb.exec.hash_join import take_or_null
 from tsdb.exec.join_key import compare
 from tsdb.exec.selection import BATCH_ROWS
 from tsdb.plan.node import Comparison, HashJoin, TableScan
-from tsdb.plan.predicate import Predicate
+from tsdb.plan.predicate import And, Compare, Predicate
 from tsdb.stream.arrivals import Arrivals, joined
 from tsdb.stream.gate import BoundaryGate
 from tsdb.stream.join_table import JoinTable, Timeline
-from tsdb.stream.key_domain_pushdown import Eligible, Pushdown, pushdown
+from tsdb.stream.key_domain_pushdown import ORDERED, Eligible, Pushdown, pushdown
 from tsdb.stream.row_steps import RowSteps
 from tsdb.stream.version_table import VersionTable
 from tsdb_format.vector import IntArray, null_vector
@@ -152,7 +152,7 @@ class LatestJoin:
         if self.pushdown.is_on and not self.pushdown.keys:
             return
         own = self.pushdown.everything
-        for rows in self._left.history(snapshot, bound, (*domains, *own), rows_max, first_rank):
+        for rows in self._within_bound().history(snapshot, bound, (*domains, *own), rows_max, first_rank):
             left = self._steps.rows(rows)
             yield from self._output(left, self._places(left, None))
 
@@ -167,6 +167,21 @@ class LatestJoin:
             self._table.settle(timeline)
         elif self._right.source is not None:
             self._table.settle(self._right.source.snapshot_of(snapshot).devices)
+
+    def _within_bound(self) -> LiveSource | LatestJoin:
+        """The left side; of an ASOF JOIN without the history before every right value, where the switch is on and types agree."""
+        asof, table, left = self._right.asof, self._table, self._left
+        on = self._settings.enable_streaming_join_asof_bound and self.pushdown.is_on
+        if not on or asof is None or isinstance(table, JoinTable) or isinstance(left, LatestJoin):
+            return left
+        column, least = self._steps.origin(asof.left), table.least_value()
+        stored = left.table.schema.by_name.get(column)
+        if least is None or stored is None or stored.type.kind not in ORDERED or stored.type != table.value_type:
+            return left
+        self.pushdown.bound = f"{column} {asof.op} {least}"
+        bound = Compare(column, asof.op, least)
+        own = left.scan.predicate
+        return left.narrowed(replace(left.scan, predicate=bound if own is None else And((own, bound))))
 
     # ------------------------------------------------------------------------------------------------ right rows
 

@@ -17,6 +17,7 @@ from tsdb.exec.order import ascending
 from tsdb.storage.tombstone import Tombstones
 from tsdb.stream.arrivals import Arrivals, joined
 from tsdb.stream.join_table import order_of_arrival, places_of
+from tsdb_format.types import ColumnType
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
 _NONE = np.empty(0, np.int64)
@@ -78,6 +79,11 @@ class VersionTable:
     def least_value(self) -> int | None:
         """The least compared value of all rows, as an ordered integer; None where there is none."""
         return int(self._values.min()) if len(self._values) else None
+
+    @property
+    def value_type(self) -> ColumnType | None:
+        """The compared column's type."""
+        return None if self._rows is None else self._rows.batch.vectors[self._value].type
 
     def places(self, keys: Sequence[Vector], value: Vector, sequence: IntArray | None) -> IntArray:
         """The place of each left row's right row, −1 for none; ``sequence`` None: every row has come."""

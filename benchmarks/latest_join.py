@@ -1,0 +1,139 @@
+"""All facts of one entity, history first: a live LATEST JOIN of facts with a mapping, with and without key-domain pushdown.
+
+``python -m benchmarks.latest_join --rows 100000000`` writes facts over 10,000 keys in 4 shards and a mapping that gives one entity
+the 5 keys at the end of the sort order and another 100 scattered keys, and follows each entity's facts from the earliest on:
+by the plain plan, with the pushdown, with shards left out, and, for comparison, as a bounded query that names the keys. The rows of
+all are the same, or it fails; printed are rows and bytes read, the time to the first row, and to the end of the history.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import tsdb
+
+KEYS = 10_000
+_CHUNK = 1_000_000
+_ON = {"enable_streaming_join_key_domain_pushdown": True}
+PLANS: dict[str, dict[str, object]] = {
+    "plain": {},
+    "pushdown": _ON,
+    "and shards": {**_ON, "enable_streaming_join_key_domain_shard_pruning": True},
+}
+#: Entities by what they are called: the number of their keys is in the name.
+ENTITIES = {"5 keys at the end": 42, "100 scattered keys": 77}
+_SQL = """SELECT f.partition_key, f.payload FROM facts AS f
+INNER LATEST JOIN (SELECT partition_key FROM mapping WHERE entity_key = {entity}) AS m ON f.partition_key = m.partition_key"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one query took: seconds to its first row and to the last one of the history, and what it read."""
+
+    rows: int
+    checksum: int
+    first: float
+    whole: float
+    rows_read: int
+    bytes_read: int
+    counters: dict[str, Any]
+
+
+def load(path: Path, rows: int, shards: int = 4) -> tsdb.Database:
+    """A database of ``rows`` facts, compacted."""
+    database = tsdb.open(path, durability="off")
+    database.sql(
+        "CREATE STREAM facts (time TIMESTAMP_NS TIME, partition_key INT64 TAG, payload INT64) "
+        f"SHARDS {shards} BY (hash(partition_key)) WITH (mode = 'append')"
+    )
+    database.sql("CREATE STREAM mapping (entity_key INT64, partition_key INT64)")
+    for start in range(0, rows, _CHUNK):
+        number = np.arange(start, min(start + _CHUNK, rows), dtype=np.int64)
+        database.write("facts", {"time": number.view("M8[ns]"), "partition_key": number % KEYS, "payload": number})
+    number = np.arange(KEYS, dtype=np.int64)
+    entity = np.where(number >= KEYS - 5, 42, np.where(number % 100 == 50, 77, 100_000 + number))
+    database.write("mapping", {"entity_key": entity, "partition_key": number})
+    database.flush()
+    database.compact()
+    return database
+
+
+def entity_keys(entity: int) -> list[int]:
+    """The keys that the mapping gives an entity."""
+    last = range(KEYS - 5, KEYS)
+    return list(last) if entity == 42 else [key for key in range(50, KEYS, 100) if key not in last]
+
+
+def follow(database: tsdb.Database, entity: int, expected: int, settings: dict[str, object]) -> Run:
+    """One live query, until the history is over."""
+    started = time.perf_counter()
+    with database.stream(_SQL.format(entity=entity), settings={"seek_to": "earliest", **settings}) as live:
+        count, checksum, first = 0, 0, 0.0
+        while count < expected:
+            columns = next(live).fetchnumpy()
+            first = first or time.perf_counter() - started
+            count += len(columns["payload"])
+            checksum += int(columns["payload"].sum()) + int(columns["partition_key"].sum())
+        whole = time.perf_counter() - started
+        stats = live.stats
+        return Run(count, checksum, first, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)
+
+
+def bounded(database: tsdb.Database, entity: int) -> Run:
+    """The bounded query that names the keys."""
+    listed = ", ".join(map(str, entity_keys(entity)))
+    started = time.perf_counter()
+    result = database.sql(f"SELECT partition_key, payload FROM facts WHERE partition_key IN ({listed})")
+    columns = result.fetchnumpy()
+    whole = time.perf_counter() - started
+    checksum = int(columns["payload"].sum()) + int(columns["partition_key"].sum())
+    stats = result.stats
+    return Run(len(columns["payload"]), checksum, whole, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)  # type: ignore[call-overload]
+
+
+def measure(database: tsdb.Database, rows: int, repeats: int) -> Iterator[tuple[str, str, Run]]:
+    """(entity, plan, its median run by time), after a comparison of all of them."""
+    for name, entity in ENTITIES.items():
+        expected = rows // KEYS * len(entity_keys(entity))
+        runs = {"WHERE key IN (…)": [bounded(database, entity) for _ in range(repeats)]}
+        for plan, settings in PLANS.items():
+            runs[plan] = [follow(database, entity, expected, settings) for _ in range(repeats)]
+        results = {(run.rows, run.checksum) for each in runs.values() for run in each}
+        if len(results) != 1:
+            raise click.ClickException(f"{name}: the plans give different rows: {results}")
+        for plan, each in runs.items():
+            yield name, plan, sorted(each, key=lambda run: run.whole)[len(each) // 2]
+
+
+@click.command()
+@click.option("--rows", type=click.IntRange(KEYS), default=10_000_000, show_default=True)
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--directory", type=click.Path(path_type=Path, file_okay=False), help="Where the temporary folder is made.")
+def main(rows: int, repeats: int, directory: Path | None) -> None:
+    """Follow one entity's facts."""
+    rows -= rows % KEYS
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
+        started = time.perf_counter()
+        database = load(Path(folder) / "facts.db", rows)
+        click.echo(f"{rows:,} facts over {KEYS:,} keys, written and compacted in {time.perf_counter() - started:.0f} s")
+        with database:
+            plain = 0
+            for entity, plan, run in measure(database, rows, repeats):
+                plain = run.rows_read if plan == "plain" else plain
+                less = f" (1/{plain / run.rows_read:,.0f})" if plan not in ("plain", "WHERE key IN (…)") else ""
+                click.echo(
+                    f"{entity}, {plan}: {run.rows:,} rows, {run.rows_read:,} rows read{less}, {run.bytes_read / 1e6:,.1f} MB read, "
+                    f"first row {run.first * 1e3:.1f} ms, history {run.whole * 1e3:.1f} ms"
+                )
+
+
+if __name__ == "__main__":
+    main()
