@@ -50,6 +50,7 @@ class Tail:
     def _write_table(self, entry: TableEntry, table: TableSnapshot, threads: int) -> TableEntry:
         files = (*entry.files, *self._write_rows(table, threads))
         entry = replace(entry, files=tuple(sorted(files, key=lambda file: (file.max_sequence, file.min_time))))
+        entry = entry.with_checkpoints(table.checkpoints, self._manifest.views.values())
         return self._with_tombstones(self._with_devices(entry, table.devices), table.tombstones)
 
     def _write_rows(self, table: TableSnapshot, threads: int) -> list[FileEntry]:

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 
 def write_direct(
-    writer: Writer, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, sources: Sequence[SourceEntry]
+    writer: Writer, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, sources: Sequence[SourceEntry],
+    checkpoint: tuple[int, str] | None = None,
 ) -> WriteReport:
-    """Commit rows, and how far sources were read. Called in the writer's turn, under ``writer.flushing`` and after a flush."""
+    """Commit rows, and how far sources were read, or the view that made them is.
+
+    Called in the writer's turn, under ``writer.flushing`` and after a flush.
+    """
     entry = manifests.require(writer.versions.manifest, table)
     batch = check_batch(entry.table.schema, columns) if not isinstance(columns, Mapping) or columns else None
     entry = replace(entry, sources={**entry.sources, **{source.path: source for source in sources}})
@@ -40,6 +44,9 @@ def write_direct(
             writer.commit(writer.versions.manifest.with_table(entry))
         return WriteReport(0, 0, writer.sequence)
     sequence, names = writer.sequence + 1, list[str]()
+    if checkpoint is not None:
+        view, text = checkpoint
+        entry = entry.with_checkpoints({view: (sequence, text)}, writer.versions.manifest.views.values())
     try:
         report, changed, devices = _write(writer, entry, batch, sequence, names)
         handover = Handover()

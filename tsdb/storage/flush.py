@@ -38,12 +38,15 @@ class _Frozen:
         self.devices = memtable.devices
         self.saved = memtable.saved_devices
         self.tombstones = memtable.tombstones
+        self.checkpoints = memtable.checkpoints(boundary)
         self.files: list[FileEntry] = []
         self.device_file: str | None = None
 
     def has_news(self, sequence: int) -> bool:
         """Whether there is something that files of commits up to ``sequence`` do not have."""
         deletes = self.tombstones.sequence
+        if any(commit > sequence for commit, _ in self.checkpoints.values()):
+            return True
         return bool(self.runs) or self.devices is not self.saved or (len(deletes) > 0 and int(deletes[-1]) > sequence)
 
     @property
@@ -130,6 +133,7 @@ def _commit(writer: Writer, boundary: int, frozen: Sequence[_Frozen]) -> None:
             writer.versions.remember_devices(each.device_file, each.devices)
             each.memtable.saved_devices = each.devices.under(entry.table.schema)
             entry = replace(entry, device_file=each.device_file)
+        entry = entry.with_checkpoints(each.checkpoints, manifest.views.values())
         entry = writer.with_files(entry, entry.files + tuple(each.files), each.memtable, boundary, handover)
         manifest = manifest.with_table(entry)
     manifest = replace(manifest, sequence=boundary)

@@ -11,10 +11,11 @@ The payload of a CHANGE record (see ``log_segment`` for records), little-endian:
 
 Each starred run is padded with zeros to a multiple of 8 bytes. Row starts are one more than the devices, and none where there are
 no devices. A column's ``kind`` and ``width`` are those of its type; ``part`` is 0 for a tag of the new devices, 1 for an attribute,
-2 for a value of each row, plus 4 where ``valid`` (0 or 1 for each value) follows the values; without it no value is NULL. Of STRING
-and BLOB the values are i32 codes, and ``strings`` + 1 offsets into the text follow; other columns have neither. With 8 more in
-``part`` a kind of each string follows its text: those that are not 0 tell where a blob is (see ``blob``), in a payload file of the
-table's folder or elsewhere. What is under a NULL means nothing.
+2 for a value of each row, 3 for the one text that is the checkpoint of the materialized view with that ``id``; plus 4 where
+``valid`` (0 or 1 for each value) follows the values; without it no value is NULL. Of STRING and BLOB the values are i32 codes, and
+``strings`` + 1 offsets into the text follow; other columns have neither. With 8 more in ``part`` a kind of each string follows its
+text: those that are not 0 tell where a blob is (see ``blob``), in a payload file of the table's folder or elsewhere. What is under
+a NULL means nothing.
 
 Columns and tables go by their ids, which are never used again, so that a record outlives changes of the schema; and it carries
 types, so that it can be read without one.
@@ -64,6 +65,7 @@ class Change:
     the table). ``attributes`` has values for the devices in ``attribute_devices`` (NULL sets NULL). Rows are as in ``SortedRows``:
     device ``numbers[i]`` has rows row_start[i]:row_start[i+1] of ``columns``, the time and the fields given. Of each deleted range
     ``deleted_device`` (-1: every device) loses its rows from ``deleted_low`` to ``deleted_high``, both included.
+    ``checkpoints`` are texts, one value each, by the ids of views: how far these are with the commit.
     """
 
     table: int
@@ -78,6 +80,7 @@ class Change:
     deleted_device: Int32Array = field(default_factory=lambda: _NO_DEVICES)
     deleted_low: IntArray = field(default_factory=lambda: _NO_ROWS)
     deleted_high: IntArray = field(default_factory=lambda: _NO_ROWS)
+    checkpoints: dict[int, Vector] = field(default_factory=dict)
 
     @property
     def row_count(self) -> int:
@@ -105,7 +108,13 @@ def encode(sequence: int, change: Change, synced: int = 0) -> bytearray:
     rows = int(row_start[-1])
     columns: list[bytes] = []
     vectors: list[bytes | memoryview] = []
-    parts = (change.device_tags, change.new_devices), (change.attributes, len(change.attribute_devices)), (change.columns, rows)
+    attributed = len(change.attribute_devices)
+    parts = (
+        (change.device_tags, change.new_devices),
+        (change.attributes, attributed),
+        (change.columns, rows),
+        (change.checkpoints, 1),
+    )
     for part, (values, count) in enumerate(parts):
         for column, vector in values.items():
             columns.append(_add_vector(vectors, column, part, vector, count))
@@ -121,9 +130,7 @@ def encode(sequence: int, change: Change, synced: int = 0) -> bytearray:
         _add(arrays, change.deleted_device, 4 * deletes)
         _add(arrays, change.deleted_low, 8 * deletes)
         _add(arrays, change.deleted_high, 8 * deletes)
-    head = HEAD.pack(
-        change.table, change.first_device, change.new_devices, len(change.attribute_devices), devices, rows, deletes, len(columns)
-    )
+    head = HEAD.pack(change.table, change.first_device, change.new_devices, attributed, devices, rows, deletes, len(columns))
     return frame(CHANGE, sequence, synced, (head, *columns, *arrays, *vectors))
 
 
@@ -213,21 +220,23 @@ class _Reader:
         numbers = self.devices(devices, 0)
         row_start = self.ascending(devices + 1, rows) if devices else np.zeros(1, np.int64)
         deleted = self.devices(deletes, -1), self.bounds(deletes), self.bounds(deletes)
-        values: tuple[dict[int, Vector], dict[int, Vector], dict[int, Vector]] = {}, {}, {}
-        counts = new_devices, attribute_devices, rows
+        values: tuple[dict[int, Vector], ...] = {}, {}, {}, {}
+        counts = new_devices, attribute_devices, rows, 1
         for column, kind, part, width, strings, text in entries:
             place = part & ~(HAS_NULLS | HAS_KINDS)
-            if place > 2 or column in values[place]:
+            if place > 3 or column in values[place]:
                 raise _MalformedError(f"column {column} has part {part}, or is there twice")
             values[place][column] = self.vector(kind, width, counts[place], part, strings, text)
-        tags, attributes, fields = values
+        tags, attributes, fields, checkpoints = values
         if self.at != self.size:
             raise _MalformedError("there are bytes behind its end")
         if (new_devices > 1 and not tags) or first_device + new_devices > _DEVICES_MAX:
             raise _MalformedError("it has new devices that there cannot be")
         if rows and not (fields and devices):
             raise _MalformedError("it has rows without columns or devices")
-        return Change(table, first_device, tags, new_devices, attributed, attributes, numbers, row_start, fields, *deleted)
+        return Change(
+            table, first_device, tags, new_devices, attributed, attributes, numbers, row_start, fields, *deleted, checkpoints
+        )
 
     def vector(self, kind: int, width: int, count: int, part: int, strings: int, text: int) -> Vector:
         """The next vector."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -100,7 +101,8 @@ class TableEntry:
     """A table with its files, in order of ``max_sequence``. Those of a shard that overlap in time have disjoint sequence numbers.
 
     ``tombstones`` names the file of the deletes that some data file still needs; up to number ``forgotten`` there were others,
-    which none needs any more. Of the rows before time ``expired`` some have been dropped for their age.
+    which none needs any more. Of the rows before time ``expired`` some have been dropped for their age. ``checkpoints`` tell how
+    far the views that write to it are, by their ids: the commit that says so, and the text.
     """
 
     table: Table
@@ -110,6 +112,15 @@ class TableEntry:
     tombstones: str | None = None
     expired: int | None = None
     forgotten: int = 0
+    checkpoints: dict[int, tuple[int, str]] = field(default_factory=dict)
+
+    def with_checkpoints(self, made: Mapping[int, tuple[int, str]], views: Iterable[ViewEntry]) -> TableEntry:
+        """The table with later checkpoints, by view; those of views that are no more are left out."""
+        if not made:
+            return self
+        alive = {view.id for view in views}
+        both = [*self.checkpoints.items(), *made.items()]
+        return replace(self, checkpoints=dict(sorted((view, each) for view, each in both if view in alive)))
 
     @property
     def names(self) -> list[str]:
@@ -137,6 +148,7 @@ class TableEntry:
             "forgotten": self.forgotten,
             "files": [file.to_json() for file in self.files],
             "sources": [[getattr(source, name) for name in SourceEntry.__slots__] for source in self.sources.values()],
+            **({"checkpoints": [[view, *each] for view, each in self.checkpoints.items()]} if self.checkpoints else {}),
         }
 
     @classmethod
@@ -146,7 +158,23 @@ class TableEntry:
         files = tuple(FileEntry.from_json(values) for values in document["files"])
         table, by_path = Table.from_json(document["table"]), {source.path: source for source in sources}
         single = document.get("tombstones"), document.get("expired"), document.get("forgotten", 0)
-        return cls(table, files, document["device_file"], by_path, *single)
+        checkpoints = {view: (commit, text) for view, commit, text in document.get("checkpoints", ())}
+        return cls(table, files, document["device_file"], by_path, *single, checkpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewEntry:
+    """A materialized view: the query ``text`` whose rows go to the table with id ``target``.
+
+    ``own``: that table was made for it, and goes with it. ``problem`` is why it was stopped, None while it is not.
+    """
+
+    id: int
+    name: str
+    target: int
+    own: bool
+    text: str
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +189,19 @@ class Manifest:
     next_table: int = 1
     next_file: int = 1
     tables: dict[str, TableEntry] = field(default_factory=dict)
+    views: dict[str, ViewEntry] = field(default_factory=dict)
 
     def with_table(self, entry: TableEntry) -> Manifest:
         """The manifest with that table added or replaced."""
         return replace(self, tables={**self.tables, entry.table.name: entry})
+
+    def with_view(self, view: ViewEntry) -> Manifest:
+        """The manifest with that view added or replaced."""
+        return replace(self, views={**self.views, view.name: view})
+
+    def target_of(self, view: ViewEntry) -> TableEntry | None:
+        """The table that a view writes to; None where it was dropped."""
+        return next((entry for entry in self.tables.values() if entry.table.id == view.target), None)
 
     def without_table(self, name: str) -> Manifest:
         """The manifest with that table left out."""
@@ -189,7 +226,7 @@ def save(root: Path, manifest: Manifest, storage: Storage = DISK) -> None:
 
 def text_of(manifest: Manifest) -> str:
     """The document, as it is stored."""
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "version": manifest.version,
         "sequence": manifest.sequence,
@@ -197,6 +234,8 @@ def text_of(manifest: Manifest) -> str:
         "next_file": manifest.next_file,
         "tables": [entry.to_json() for entry in manifest.tables.values()],
     }
+    if manifest.views:
+        document["views"] = [[getattr(view, name) for name in ViewEntry.__slots__] for view in manifest.views.values()]
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -236,11 +275,12 @@ def read(root: Path, name: str, storage: Storage = DISK) -> Manifest:
         entries = [TableEntry.from_json(entry) for entry in document["tables"]]
         version, sequence = int(document["version"]), int(document["sequence"])
         next_table, next_file = int(document["next_table"]), int(document["next_file"])
+        views = {view.name: view for view in (ViewEntry(*values) for values in document.get("views", ()))}
     except InvalidInput as error:  # a type or option of a later build
         raise UnsupportedFormat(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, LookupError) as error:
         raise Corruption(f"the manifest is malformed: {error}", path=str(path), offset=0) from None
-    return Manifest(version, sequence, next_table, next_file, {entry.table.name: entry for entry in entries})
+    return Manifest(version, sequence, next_table, next_file, {entry.table.name: entry for entry in entries}, views)
 
 
 def versions(root: Path) -> list[str]:

@@ -10,7 +10,7 @@ runs. What a snapshot took stays as it is, since runs never change.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,7 @@ class MemoryView:
     runs: tuple[MemoryRun, ...]
     devices: DeviceTable
     tombstones: Tombstones
+    checkpoints: dict[int, tuple[int, str]]
 
 
 class Memtable:
@@ -73,6 +74,8 @@ class Memtable:
         #: Bytes that a flush takes out of memory: rows, and deletes that no file has.
         self.nbytes = 0
         self._deleted_bytes = 0
+        #: How far views that write to the table were with some commits, ascending: the commit, the id of the view, and the text.
+        self._checkpoints: list[tuple[int, int, str]] = []
         #: By the number of the last commit in each, ascending.
         self._runs: SortedDict[int, MemoryRun] = SortedDict()
         #: The last time of all rows that were ever in memory.
@@ -116,6 +119,7 @@ class Memtable:
 
     def apply(self, sequence: int, change: Change) -> None:
         """Take in a commit as the log has it. Raises Error where it does not follow on what is here."""
+        self.note(sequence, change.checkpoints)
         schema = self.table.schema
         names = {column.id: column.name for column in schema}
         if change.new_devices:
@@ -130,6 +134,11 @@ class Memtable:
             rows = SortedRows(change.numbers, change.row_start, columns, 0)
             self.add(MemoryRun(self.table, stamp(rows, sequence)), self.devices, sequence)
             self.tidy(sequence)
+
+    def note(self, sequence: int, checkpoints: Mapping[int, Vector]) -> None:
+        """Remember how far views are with a commit."""
+        for view, text in checkpoints.items():
+            self._checkpoints.append((sequence, view, str(text.to_physical_list()[0])))
 
     def _add_devices(self, change: Change, names: dict[int, str], sequence: int) -> None:
         known, end = self.devices.count, change.first_device + change.new_devices
@@ -254,16 +263,21 @@ class Memtable:
         """Everything up to commit ``sequence``."""
         known = self._devices.copy()  # ``settle`` may shorten it meanwhile
         devices = next((devices for number, devices in reversed(known) if number <= sequence), known[0][1])
-        tombstones = self.tombstones
+        tombstones, checkpoints = self.tombstones, self.checkpoints(sequence)
         with self._lock:
             self._gather_tail(sequence)
             runs = tuple(self._runs[key] for key in self._runs.irange(maximum=sequence))
         if len(tombstones) and int(tombstones.sequence[-1]) > sequence:  # they ascend
-            return MemoryView(runs, devices, tombstones.select(tombstones.sequence <= sequence))
+            return MemoryView(runs, devices, tombstones.select(tombstones.sequence <= sequence), checkpoints)
         view = self._view
-        if view is None or view.runs != runs or view.devices is not devices or view.tombstones is not tombstones:
-            view = self._view = MemoryView(runs, devices, tombstones)
+        same = view is not None and view.devices is devices and view.tombstones is tombstones and view.checkpoints == checkpoints
+        if view is None or not same or view.runs != runs:
+            view = self._view = MemoryView(runs, devices, tombstones, checkpoints)
         return view
+
+    def checkpoints(self, sequence: int) -> dict[int, tuple[int, str]]:
+        """How far views that write to the table are with a commit, by their ids: the commit that says so, and the text."""
+        return {view: (commit, text) for commit, view, text in self._checkpoints.copy() if commit <= sequence}
 
     def merged(self, view: MemoryView, table: Table, visible: int) -> tuple[MemoryRun, ...]:
         """The runs of a view with neighbours merged in tiers, under ``table``; the memtable goes on with the merged ones.
@@ -323,6 +337,7 @@ class Memtable:
             tail = [(number, row) for number, row in self._tail if number > boundary]
             nbytes = sum(run.nbytes for run in runs.values()) + sum(row.nbytes for _, row in tail) + deleted
             self._runs, self._tail, self.nbytes, self._deleted_bytes = runs, tail, nbytes, deleted
+            self._checkpoints = [each for each in self._checkpoints if each[0] > boundary]
 
 
 def merge_runs(

@@ -127,6 +127,8 @@ class TableSnapshot:
     now_ns: Callable[[], int]
     pin: Pin | None = None
     tombstones: Tombstones = field(default_factory=Tombstones.none)
+    #: How far the views that write to the table are, by their ids: the commit that says so, and the text.
+    checkpoints: Mapping[int, tuple[int, str]] = field(default_factory=dict)
     #: Where rows in memory have blobs that are not in memory; None for tables of no database.
     payloads: PayloadFiles | None = None
     #: Whether scans give blobs outside of pages as cells, for handles, instead of reading them.

@@ -25,7 +25,7 @@ from tsdb.storage.files import remove_pending, sweep
 from tsdb.storage.follower import Follower
 from tsdb.storage.lease import Lease
 from tsdb.storage.lock import LOCK_NAME, WriterLock
-from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
+from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry, ViewEntry
 from tsdb.storage.reclaim import Pins, Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
@@ -245,6 +245,32 @@ class Store:
         report = self.writer.write(table, columns, sources)
         self._after_commit()
         return report
+
+    def write_view(self, view: ViewEntry, columns: Mapping[str, Vector | Pieces], checkpoint: str) -> WriteReport:
+        """As ``write_batch``, of rows that a materialized view made; how far it is with them is part of the same commit.
+
+        Raises NotFound where the view or its table was dropped.
+        """
+        manifest = self._versions.manifest
+        target = manifest.target_of(view)
+        if target is None or view.name not in manifest.views:
+            raise NotFound(f"the table that materialized view {view.name!r} writes to was dropped")
+        report = self.writer.write(target.table.name, columns, checkpoint=(view.id, checkpoint))
+        self._after_commit()
+        return report
+
+    def views(self) -> dict[str, ViewEntry]:
+        """The materialized views by name."""
+        self._check_open()
+        return self._versions.manifest.views
+
+    def checkpoint(self, view: ViewEntry) -> str | None:
+        """How far a view is, as it said with its last rows; None where it has none. Raises NotFound where its table was dropped."""
+        target = self._versions.manifest.target_of(view)
+        if target is None:
+            raise NotFound(f"the table that materialized view {view.name!r} writes to was dropped")
+        found = self.refresh().tables[target.table.name].checkpoints.get(view.id)
+        return None if found is None else found[1]
 
     def write_row(self, table: str, row: Row) -> WriteReport | None:
         """Commit one row the short way; None, and nothing was done, where ``write_pieces`` has to take it."""

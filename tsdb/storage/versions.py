@@ -108,8 +108,9 @@ class Versions:
             runs = view.runs if memtable is None else memtable.merged(view, entry.table, self.visible)
         payloads = PayloadFiles(str(self.root / entry.table.folder), self.storage)
         made = TableSnapshot(
-            entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones, payloads, forgotten=entry.forgotten
-        )
+            entry.table, (*files, *runs), devices, sequence, self.clock_ns, pin, tombstones,
+            entry.checkpoints if view is None else {**entry.checkpoints, **view.checkpoints}, payloads, forgotten=entry.forgotten,
+        )  # fmt: skip
         if pin is self._pin:
             self._made[name] = entry, view, made
         return made

@@ -38,7 +38,7 @@ from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.memtable import Memtable
 from tsdb.storage.moment import Moments
-from tsdb.storage.one_row import Row
+from tsdb.storage.one_row import Row, plain_vector
 from tsdb.storage.reclaim import Reclaimer
 from tsdb.storage.report import Edit, WriteReport
 from tsdb.storage.snapshot import TableSnapshot
@@ -50,6 +50,7 @@ from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Error, NotFound
 from tsdb_format.payload_writer import write_payload
 from tsdb_format.schema import Schema
+from tsdb_format.types import STRING
 from tsdb_format.vector import ByteArray, Vector
 
 #: Rows from which a write goes to files of its own: sorting and encoding them at once costs less than logging them first.
@@ -147,9 +148,13 @@ class Writer:
     # ------------------------------------------------------------------------------------------------ commits
 
     def write(
-        self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, sources: Sequence[SourceEntry] = ()
+        self,
+        table: str,
+        columns: Mapping[str, Vector | Pieces] | RowBatch,
+        sources: Sequence[SourceEntry] = (),
+        checkpoint: tuple[int, str] | None = None,
     ) -> WriteReport:
-        """Commit rows; see ``Store.write_pieces``."""
+        """Commit rows; see ``Store.write_pieces`` and ``Store.write_view``."""
         if isinstance(columns, RowBatch):
             count = columns.row_count
         else:
@@ -160,21 +165,23 @@ class Writer:
                 flush(self)  # most of what is in memory, while others commit
                 with self.writing():
                     flush(self)
-                    return write_direct(self, table, columns, sources)
+                    return write_direct(self, table, columns, sources, checkpoint)
         held = manifests.require(self.versions.manifest, table).table
-        if has_large(columns, held.options.blob_packed_max):
+        if has_large(columns, held.options):
             with self.blobs(held) as put:
-                return self._write(table, without_large(columns, held.options.blob_packed_max, put), count)
-        return self._write(table, columns, count)
+                return self._write(table, without_large(columns, held.options, put), count, checkpoint)
+        return self._write(table, columns, count, checkpoint)
 
-    def _write(self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, count: int) -> WriteReport:
+    def _write(
+        self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, count: int, checkpoint: tuple[int, str] | None
+    ) -> WriteReport:
         with self._writing:
             self._check_writable()
             entry = manifests.require(self.versions.manifest, table)
             batch = check_batch(entry.table.schema, columns) if count else None
             if batch is None:
                 return WriteReport(0, 0, self.sequence)
-            report, position = self._write_memory(entry, batch, shared=batch is not columns)
+            report, position = self._write_memory(entry, batch, checkpoint, shared=batch is not columns)
         self.settle(position, report.sequence)
         return report
 
@@ -223,7 +230,9 @@ class Writer:
         self.settle(position, sequence)
         return WriteReport(1, 0, sequence)
 
-    def _write_memory(self, entry: TableEntry, batch: RowBatch, *, shared: bool) -> tuple[WriteReport, int]:
+    def _write_memory(
+        self, entry: TableEntry, batch: RowBatch, checkpoint: tuple[int, str] | None, *, shared: bool
+    ) -> tuple[WriteReport, int]:
         """Log a commit and keep its rows; ``shared``: somebody else may still write to the batch's arrays."""
         table = entry.table
         memtable = self.versions.memtable(entry)
@@ -244,11 +253,17 @@ class Writer:
         columns = {table.schema.column(name).id: vector for name, vector in rows.columns.items()}
         tags = _new_tags(batch, numbers, memtable.devices.count) if new else {}
         change = Change(
-            table.id, memtable.devices.count, tags, new, attribute_devices, attributes, rows.numbers, rows.row_start, columns
+            table.id, memtable.devices.count, tags, new, attribute_devices, attributes, rows.numbers, rows.row_start, columns,
+            checkpoints={} if checkpoint is None else {checkpoint[0]: plain_vector(STRING, [checkpoint[1].encode()])},
         )  # fmt: skip
         run = MemoryRun(table, stamp(rows, sequence))
         self.loose |= dict.fromkeys(payload_names(table, rows.columns.values()), sequence)
-        position = self._append(sequence, change, lambda: memtable.add(run, devices, sequence))
+
+        def take_in() -> None:
+            memtable.add(run, devices, sequence)
+            memtable.note(sequence, change.checkpoints)
+
+        position = self._append(sequence, change, take_in)
         self.untidy = self.untidy or memtable.is_untidy
         updated = rows.overlaid + existing
         return WriteReport(batch.row_count - updated, updated, sequence), position

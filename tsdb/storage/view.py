@@ -1,0 +1,77 @@
+"""Materialized views in the catalog: what is created, stopped and dropped by commits of the manifest.
+
+How far a view is belongs to the rows that it wrote: it is in the same record of the log as they are, or the same manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tsdb.catalog.table import Table, TableOptions, check_columns
+from tsdb.storage import manifest as manifests
+from tsdb.storage.handover import Handover
+from tsdb.storage.manifest import Manifest, TableEntry, ViewEntry
+from tsdb.suggestion import hint
+from tsdb_format.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from tsdb.storage.writer import Writer
+    from tsdb_format.schema import Schema
+
+
+def create_view(writer: Writer, name: str, text: str, target: str | tuple[Schema, TableOptions]) -> ViewEntry:
+    """Add a view that writes to a table, which is made for it where its schema is given. Raises InvalidInput, NotFound."""
+    with writer.writing():
+        manifest = writer.versions.manifest
+        if name.lower() in {known.lower() for known in manifest.views}:
+            raise InvalidInput(f"there is a materialized view {name!r} already")
+        manifests.check_name(manifest, name)
+        number = manifest.next_table
+        if isinstance(target, str):
+            view = ViewEntry(number, name, manifests.require(manifest, target).table.id, own=False, text=text)
+        else:
+            schema, options = target
+            check_columns(schema.columns)
+            table = Table(number + 1, name, schema, options, 1 + max(column.id for column in schema))
+            manifest = manifest.with_table(TableEntry(table))
+            view = ViewEntry(number, name, table.id, own=True, text=text)
+        writer.commit(replace(manifest.with_view(view), next_table=number + 2))
+        return view
+
+
+def drop_view(writer: Writer, name: str) -> ViewEntry:
+    """Remove a view, with the table that was made for it. Raises NotFound."""
+    with writer.writing():
+        manifest = writer.versions.manifest
+        view = require(manifest, name)
+        manifest = replace(manifest, views={key: each for key, each in manifest.views.items() if each.id != view.id})
+        target = manifest.target_of(view)
+        handover = Handover()
+        if target is not None and view.own:
+            manifest = manifest.without_table(target.table.name)
+            handover = Handover(target.names)
+        elif target is not None:
+            left = {key: each for key, each in target.checkpoints.items() if key != view.id}
+            manifest = manifest.with_table(replace(target, checkpoints=left))
+        writer.commit(manifest, handover)
+        return view
+
+
+def note_problem(writer: Writer, view: ViewEntry, problem: str | None) -> None:
+    """Say why a view is stopped, or that it is not any more; nothing where that is known, or where the view is gone."""
+    with writer.writing():
+        manifest = writer.versions.manifest
+        known = manifest.views.get(view.name)
+        if known is not None and known.id == view.id and known.problem != problem:
+            writer.commit(manifest.with_view(replace(known, problem=problem)))
+
+
+def require(manifest: Manifest, name: str) -> ViewEntry:
+    """A view by its name, whatever the case. Raises NotFound with the nearest name."""
+    folded: Mapping[str, ViewEntry] = {view.name.lower(): view for view in manifest.views.values()}
+    found = manifest.views.get(name) or folded.get(name.lower())
+    if found is None:
+        raise NotFound(f"no materialized view {name!r}; {hint(name, manifest.views)}")
+    return found
