@@ -27,10 +27,11 @@ from tsdb_format.vector import IntArray, Vector, concat, null_vector
 
 
 class _Newest(NamedTuple):
-    """Of each device of a file: its number, the sequence number of its newest version (−1 for none) and the row of that."""
+    """The newest versions in a file: their devices, sequence numbers, times and rows."""
 
     device: Int32Array
     sequence: IntArray
+    time: IntArray
     row: IntArray
 
 
@@ -66,13 +67,15 @@ def newest_of(table: TableSnapshot) -> TableSnapshot:
 def _newest_of(table: TableSnapshot) -> TableSnapshot:
     sources = ScanSources(table, ScanStats(table.table.name))
     count = table.devices.count
-    sequence, file, row = np.full(count, -1, np.int64), np.zeros(count, np.int32), np.zeros(count, np.int64)
+    sequence, time, row, file = np.full(count, -1, np.int64), *np.zeros((2, count), np.int64), np.zeros(count, np.int32)
     oldest = Selection(table, None, sources.stats).time_low
     for index in range(len(table.files)):
         newest = _newest_in(sources[index], table, oldest)
-        later = newest.sequence >= np.maximum(sequence[newest.device], 0)  # of one commit the rows of the next file are the later
+        best = sequence[newest.device]
+        later = (newest.sequence > best) | ((newest.sequence == best) & (newest.time >= time[newest.device]))
         chosen = newest.device[later]
-        sequence[chosen], file[chosen], row[chosen] = newest.sequence[later], index, newest.row[later]
+        sequence[chosen], time[chosen] = newest.sequence[later], newest.time[later]
+        row[chosen], file[chosen] = newest.row[later], index
     numbers = table.devices.by_rank[sequence[table.devices.by_rank] >= 0]
     columns = _Columns(sources, file[numbers], row[numbers])
     run = MemoryRun(table.table, SortedRows(numbers, np.arange(len(numbers) + 1, dtype=np.int64), columns, 0))
@@ -86,18 +89,21 @@ def _newest_in(source: FileSource, table: TableSnapshot, oldest: int) -> _Newest
     known = _OF_FILE.get(held) if whole else None
     if known is not None:
         return known
-    file, device = source.file, held.device_number
+    file, device, runs = source.file, held.device_number, np.diff(source.file.row_start)
     every = np.zeros(1, np.int64), np.array([file.row_count], np.int64)
+    name = source.stored_name(table.table.schema.time)
+    assert name is not None, "every file has times"
     sequence = file.read(SEQUENCE_NAME, *every).values
-    first = np.ascontiguousarray(file.row_start[:-1])
     if not whole:
-        time = file.read(source.stored_name(table.table.schema.time) or "", *every).values
-        of_row = np.repeat(device, np.diff(file.row_start))
-        gone = table.tombstones.hidden(held, of_row, time, lambda unsure: sequence[unsure]) | (time < oldest)
+        time = file.read(name, *every).values
+        gone = table.tombstones.hidden(held, np.repeat(device, runs), time, lambda unsure: sequence[unsure]) | (time < oldest)
         sequence = np.where(gone, -1, sequence)
+    first = np.ascontiguousarray(file.row_start[:-1])
     highest = np.maximum.reduceat(sequence, first)
-    last = np.where(sequence == np.repeat(highest, np.diff(file.row_start)), np.arange(len(sequence)), -1)
-    made = _Newest(device, highest, np.maximum.reduceat(last, first))
+    last = np.maximum.reduceat(np.where(sequence == np.repeat(highest, runs), np.arange(len(sequence)), -1), first)
+    some = np.flatnonzero(highest >= 0)
+    row = last[some]
+    made = _Newest(device[some], highest[some], file.read(name, row, row + 1).values if len(row) else row, row)
     if whole:
         _OF_FILE[held] = made
     return made

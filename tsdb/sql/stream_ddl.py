@@ -44,11 +44,11 @@ def read_shard_by(cursor: Cursor, options: dict[str, Any]) -> None:
         depth += {"(": 1, ")": -1}.get(cursor.symbol(), 0)
         cursor.at += 1
     tokens = cursor.tokens[start + 1 : cursor.at - 1]
+    if not tokens:
+        raise InvalidInput("SHARDS … BY needs a column or a hash of columns")
     for token, after in zip(tokens, [*tokens[1:], cursor.tokens[cursor.at - 1]], strict=True):
         if token.upper in _CHANGING and (after.is_symbol("(") or token.upper == "TODAY"):
             raise InvalidInput(f"SHARDS … BY takes what is the same for equal rows, and {token.text} is not")
-    if not tokens:
-        raise InvalidInput("SHARDS … BY needs a column or a hash of columns")
     called = {at for at in range(len(tokens) - 1) if tokens[at].is_name and tokens[at + 1].is_symbol("(")}
     names = tuple(dict.fromkeys(token.text for at, token in enumerate(tokens) if token.is_name and at not in called))
     plain = all(token.is_name or (token.kind == SYMBOL and token.text in ("(", ")", ",")) for token in tokens)
