@@ -74,7 +74,16 @@ def joined(parts: list[Arrivals]) -> Arrivals:
 
 def in_storage_order(rows: Arrivals, devices: DeviceTable) -> Arrivals:
     """The rows by tags, time, commit; those of one commit that are alike in these as they came."""
-    return _ordered(rows, (rows.sequence, rows.time, devices.ranks_of(rows.device)[0]))
+    rank = devices.ranks_of(rows.device)[0]
+    order = np.argsort(rank, kind="stable")  # fast where ordered parts follow each other
+    parted = np.flatnonzero((np.diff(order) != 1) & (np.diff(rank[order]) == 0))  # a device goes on in another part
+    before, after = order[parted], order[parted + 1]
+    later = (rows.time[before] < rows.time[after]) | (
+        (rows.time[before] == rows.time[after]) & (rows.sequence[before] <= rows.sequence[after])
+    )
+    if later.all():
+        return rows.take(order)
+    return _ordered(rows, (rows.sequence, rows.time, rank))
 
 
 def in_order_of_commit(rows: Arrivals, devices: DeviceTable) -> Arrivals:
