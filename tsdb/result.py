@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Rows fetched at a time while iterating.
 _FETCH_ROWS = 4_096
-#: Rows up to which a native result is kept once it was read.
-KEPT_ROWS = 100_000
+#: Rows, and bytes, up to which a native result is kept once it was read.
+KEPT_ROWS, KEPT_BYTES = 100_000, 256 * 2**20
 #: Why there are no handles.
 NO_HANDLES = (
     "blobs have handles where a query selects them from a table, in any order or number, without computing with them: "
@@ -77,11 +77,11 @@ class NativeSource:
             self._whole = False
         context = self.context
         kept: list[Batch] | None = []
-        count = 0
+        count = size = 0
         with context.under_way():
             for batch in running:
-                count += batch.row_count
-                if kept is not None and count <= KEPT_ROWS:
+                count, size = count + batch.row_count, size + batch.nbytes
+                if kept is not None and count <= KEPT_ROWS and size <= KEPT_BYTES:
                     kept.append(batch)
                 else:
                     kept = None

@@ -33,6 +33,9 @@ from tsdb_format.payload_table import NOT_OWNED, Payload
 from tsdb_format.section import BLOBS_VERSION, HEADER, header_bytes
 from tsdb_format.vector import ByteArray, IntArray, Pool, Vector
 
+#: Bytes of blobs that one page has in it at most; what is more, the largest first, lies outside, whatever its size.
+PAGE_BLOB_BYTES_MAX = 8 * 2**20
+
 
 class PayloadWriter:
     """The payloads of the data file that is being written to ``path``; leaving the block without ``keep`` removes what it wrote."""
@@ -53,14 +56,20 @@ class PayloadWriter:
         self._bytes: list[int] = []
         self._live: list[int] = []
 
-    def place(self, vector: Vector, limits: BlobLimits = DEFAULT_LIMITS) -> Vector:
+    def place(self, vector: Vector, limits: BlobLimits = DEFAULT_LIMITS, rows_per_page: int = 8192) -> Vector:
         """The vector with the cells that pages have: a locator's source is the number of its file."""
         pool = vector.pool
         if pool is None:
             return vector
         used = used_codes(vector)
         kinds = kinds_of(pool)[used]
-        moves = (kinds == BlobKind.INLINE) & (pool.offsets[used + 1] - pool.offsets[used] > limits.inline_max)
+        sizes = pool.offsets[used + 1] - pool.offsets[used]
+        moves = (kinds == BlobKind.INLINE) & (sizes > limits.inline_max)
+        inline = (kinds == BlobKind.INLINE) & ~moves
+        if int(sizes[inline].max(initial=0)) * rows_per_page > PAGE_BLOB_BYTES_MAX:
+            stays = np.zeros(len(pool), np.int64)
+            stays[used[inline]] = sizes[inline]
+            moves |= np.isin(used, _too_many(vector, stays, rows_per_page))
         if not (moves.any() or kinds.any()):
             return Vector(vector.type, vector.values, vector.validity, Pool(pool.offsets, pool.data))
         entries = np.zeros(len(used), LOCATOR)
@@ -146,6 +155,20 @@ class PayloadWriter:
         for name in self._written:
             with suppress(OSError):
                 self._storage.remove(self._files.path(name))
+
+
+def _too_many(vector: Vector, sizes: IntArray, rows_per_page: int) -> IntArray:
+    """The cells that do not fit into their pages beside the others; ``sizes`` are those of cells in pages by code, else 0."""
+    valid = vector.valid()
+    of_row = np.where(valid, sizes[np.where(valid, vector.values, 0)], 0)
+    moved: list[IntArray] = []
+    for start in range(0, len(of_row), rows_per_page):
+        page = of_row[start : start + rows_per_page]
+        if int(page.sum()) > PAGE_BLOB_BYTES_MAX:
+            order = np.argsort(page, kind="stable")
+            order = order[np.cumsum(page[order]) > PAGE_BLOB_BYTES_MAX]
+            moved.append(vector.values[start + order].astype(np.int64))
+    return np.concatenate(moved) if moved else np.empty(0, np.int64)
 
 
 def write_payload(

@@ -87,7 +87,7 @@ def write_file(
     tags = {column.name: _checked(column, _given(device_tags, column.name), len(row_start) - 1) for column in schema.tags}
     _check_order(vectors[0].values, row_start)
     with PayloadWriter(path, moved=moved, sync=sync, storage=storage) as payloads, NewFile(path, storage) as file:
-        outside = _place_blobs(payloads, stored, vectors, blobs)
+        outside = _place_blobs(payloads, stored, vectors, blobs, rows_per_page)
         file.write(header_bytes(MAGIC, BLOBS_VERSION if outside else 1))
         arrays = device_sections(schema.tags, tags, row_start) | payload_sections(outside)
         found = _write_columns(file, stored, vectors, row_start, rows_per_page, threads, arrays)
@@ -116,12 +116,12 @@ def write_file(
 
 
 def _place_blobs(
-    payloads: PayloadWriter, stored: list[Column], vectors: list[Vector], limits: Mapping[str, BlobLimits]
+    payloads: PayloadWriter, stored: list[Column], vectors: list[Vector], limits: Mapping[str, BlobLimits], rows_per_page: int
 ) -> tuple[Payload, ...]:
     """Write the payloads that pages are not to have, and put what pages are to have instead into ``vectors``."""
     for index, column in enumerate(stored):
         if column.type.kind is Kind.BLOB:
-            vectors[index] = payloads.place(vectors[index], limits.get(column.name, DEFAULT_LIMITS))
+            vectors[index] = payloads.place(vectors[index], limits.get(column.name, DEFAULT_LIMITS), rows_per_page)
     return payloads.commit()
 
 

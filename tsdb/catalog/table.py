@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from tsdb.quoting import quoted_name, quoted_text
 from tsdb.suggestion import hint
-from tsdb_format.blob import INLINE_BYTES_MAX, PACKED_BYTES_MAX
+from tsdb_format.blob import INLINE_BYTES_MAX, PACKED_BYTES_MAX, BlobLimits
 from tsdb_format.encoding import check_rows_per_page
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
@@ -28,6 +28,8 @@ FILE_ROWS_MAX = 16 * 2**20
 FILES_FOLDER = "table"
 #: What a page, or a write, holds of one blob at most.
 BLOB_LIMIT_MAX = 2**30
+#: The options of where blobs go.
+BLOB_OPTIONS = ("blob_inline_max", "blob_packed_max")
 #: Columns of one table; each costs a footer entry in every file.
 COLUMNS_MAX = 4_096
 
@@ -39,9 +41,10 @@ class TableOptions:
     ``ttl_ns`` hides rows whose time is older than that, whatever the unit of the time column; ``partition_ns`` is the length of
     PARTITION BY INTERVAL, which no file crosses. ``mode`` 'table' keeps one row per (tags, time), 'append' every row,
     'versioned_kv' every version, of which queries show the newest per ``primary_key``. Blobs up to ``blob_inline_max`` bytes are in
-    the pages of their rows, up to ``blob_packed_max`` in files with others, and above each in a file of its own. Rows are parted
-    over ``shards`` by a hash of the columns ``shard_by``; ``shard_text`` is the expression that was written for it, "" where it is
-    that hash. With ``time_is_now``, rows that come without a time get the moment of their commit.
+    the pages of their rows, up to ``blob_packed_max`` in files with others, and above each in a file of its own; ``blob_columns``
+    are columns with other limits (name, inline, packed). Rows are parted over ``shards`` by a hash of the columns ``shard_by``;
+    ``shard_text`` is the expression that was written for it, "" where it is that hash. With ``time_is_now``, rows that come without
+    a time get the moment of their commit.
     """
 
     ttl_ns: int | None = None
@@ -56,6 +59,7 @@ class TableOptions:
     shard_by: tuple[str, ...] = ()
     shard_text: str = ""
     time_is_now: bool = False
+    blob_columns: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("ttl_ns", "partition_ns"):
@@ -69,13 +73,20 @@ class TableOptions:
         check_rows_per_page(self.rows_per_page)
         if self.file_rows_max < 1:
             raise InvalidInput(f"file_rows_max must be at least 1, not {self.file_rows_max:,}")
-        for name in ("blob_inline_max", "blob_packed_max"):
-            if not 0 <= getattr(self, name) <= BLOB_LIMIT_MAX:
-                raise InvalidInput(f"{name} must be 0 to {BLOB_LIMIT_MAX:,}, not {getattr(self, name):,}")
+        for column, *limits in (("", self.blob_inline_max, self.blob_packed_max), *self.blob_columns):
+            for name, value in zip(BLOB_OPTIONS, limits, strict=True):
+                if not 0 <= value <= BLOB_LIMIT_MAX:
+                    of = f" of column {column!r}" if column else ""
+                    raise InvalidInput(f"{name}{of} must be 0 to {BLOB_LIMIT_MAX:,}, not {value:,}")
         if self.mode == "versioned_kv" and not self.primary_key:
             raise InvalidInput("mode 'versioned_kv' needs a PRIMARY KEY: the newest version of each key is what queries show")
         if self.mode == "table" and self.primary_key:
             raise InvalidInput("PRIMARY KEY is for streams: the rows of a table are unique by its tags and time")
+
+    def blob_limits(self, column: str) -> BlobLimits:
+        """Where blobs of a column go by their size."""
+        own = next((limits for name, *limits in self.blob_columns if name == column), None)
+        return BlobLimits(self.blob_inline_max, self.blob_packed_max) if own is None else BlobLimits(*own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class Table:
         options = dict(document["options"])
         for name in ("primary_key", "shard_by"):
             options[name] = tuple(options.get(name, ()))
+        options["blob_columns"] = tuple((name, inline, packed) for name, inline, packed in options.get("blob_columns", ()))
         schema = Schema(columns)
         return cls(document["id"], document["name"], schema, TableOptions(**options), document["next_column_id"])
 
@@ -155,8 +167,11 @@ def require_column(table: Table, name: str) -> Column:
     return found
 
 
-def with_column(table: Table, name: str, kind: ColumnType, role: Role) -> Table:
-    """The table with one more FIELD or ATTRIBUTE, NULL in every row there is. Its id is new, whatever the name was before."""
+def with_column(table: Table, name: str, kind: ColumnType, role: Role, blobs: BlobLimits | None = None) -> Table:
+    """The table with one more FIELD or ATTRIBUTE, NULL in every row there is. Its id is new, whatever the name was before.
+
+    ``blobs`` are limits of its own.
+    """
     if role is Role.TAG:
         raise InvalidInput(
             f"the tag {name!r} cannot be added: tags say which device a row belongs to, and the rows of {table.name!r} have their "
@@ -166,7 +181,10 @@ def with_column(table: Table, name: str, kind: ColumnType, role: Role) -> Table:
         raise InvalidInput(f"the {role.name} column {name!r} cannot be added: a table has exactly one, {table.schema.time.name!r}")
     _check_free(table, name)
     column = Column(name, kind, role, table.next_column_id)
-    made = replace(table, schema=Schema((*table.schema, column)), next_column_id=column.id + 1)
+    options = table.options
+    if blobs is not None:
+        options = replace(options, blob_columns=(*options.blob_columns, (name, blobs.inline_max, blobs.packed_max)))
+    made = replace(table, schema=Schema((*table.schema, column)), options=options, next_column_id=column.id + 1)
     check_columns(made.schema.columns)
     return made
 
@@ -181,7 +199,9 @@ def without_column(table: Table, name: str) -> Table:
     for names, what in ((table.options.primary_key, "the primary key"), (table.options.shard_by, "what rows are sharded by")):
         if column.name in names:
             raise InvalidInput(f"column {column.name!r} cannot be dropped: it is part of {what}")
-    return replace(table, schema=Schema(tuple(other for other in table.schema if other is not column)))
+    limits = tuple(each for each in table.options.blob_columns if each[0] != column.name)
+    left = Schema(tuple(other for other in table.schema if other is not column))
+    return replace(table, schema=left, options=replace(table.options, blob_columns=limits))
 
 
 def with_column_renamed(table: Table, name: str, new: str) -> Table:
@@ -197,7 +217,8 @@ def with_column_renamed(table: Table, name: str, new: str) -> Table:
     if options.shard_text and column.name in options.shard_by:
         raise InvalidInput(f"column {column.name!r} cannot be renamed: rows are sharded by {options.shard_text}")
     key, shard_by = (tuple(new if p == column.name else p for p in names) for names in (options.primary_key, options.shard_by))
-    return replace(table, schema=made, options=replace(options, primary_key=key, shard_by=shard_by))
+    limits = tuple((new if name == column.name else name, inline, packed) for name, inline, packed in options.blob_columns)
+    return replace(table, schema=made, options=replace(options, primary_key=key, shard_by=shard_by, blob_columns=limits))
 
 
 def _check_free(table: Table, name: str) -> None:
@@ -246,7 +267,12 @@ _SHOWN = frozenset({"shards", "mode", "rows_per_page", "file_rows_max", "blob_in
 
 
 def _role_text(column: Column, options: TableOptions) -> str:
-    return f"{column.role.name} DEFAULT now()" if column.role is Role.TIME and options.time_is_now else column.role.name
+    if column.role is Role.TIME and options.time_is_now:
+        return f"{column.role.name} DEFAULT now()"
+    limits = options.blob_limits(column.name)
+    if not any(name == column.name for name, *_ in options.blob_columns):
+        return column.role.name
+    return f"{column.role.name} WITH (blob_inline_max = {limits.inline_max}, blob_packed_max = {limits.packed_max})"
 
 
 def _quoted(name: str) -> str:

@@ -16,6 +16,14 @@ class Batch:
     vectors: dict[str, Vector]
     row_count: int
 
+    @property
+    def nbytes(self) -> int:
+        """About the bytes of the values; strings that batches share count for each."""
+        size = 0
+        for vector in self.vectors.values():
+            size += vector.values.nbytes + (0 if vector.pool is None else vector.pool.data.nbytes)
+        return size
+
     def slice(self, start: int, stop: int) -> Batch:
         """Rows [start, stop), sharing memory."""
         stop = min(stop, self.row_count)

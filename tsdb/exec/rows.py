@@ -7,6 +7,7 @@ reading of the next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -92,6 +93,10 @@ class FileRows:
             made._device = self._device[mask]
         return made
 
+    def parts(self, rows_max: int) -> Iterator[FileRows]:
+        """The same rows in order, at most so many at a time."""
+        return (self.select(mask) for mask in _part_masks(self.count, rows_max))
+
 
 class MergedRows:
     """Rows of which several files may hold versions; ``entries`` of one row are neighbours, oldest version first.
@@ -176,8 +181,18 @@ class MergedRows:
         kept = self.entry_source[entries], self.entry_row[entries]
         return MergedRows(self.sources, *kept, groups, self._device[mask], self._time[mask], len(kept[0]))
 
+    def parts(self, rows_max: int) -> Iterator[MergedRows]:
+        """The same rows in order, at most so many at a time."""
+        return (self.select(mask) for mask in _part_masks(self.count, rows_max))
+
 
 RowSet: TypeAlias = FileRows | MergedRows
+
+
+def _part_masks(count: int, rows_max: int) -> Iterator[BoolArray]:
+    place = np.arange(count)
+    for start in range(0, max(count, 1), rows_max):
+        yield (place >= start) & (place < start + rows_max)
 
 
 def merge_rows(sources: ScanSources, held: Ranges, deletes: bool) -> MergedRows:

@@ -14,12 +14,11 @@ import numpy as np
 import xxhash
 
 from tsdb.blob import ExternalBlob
-from tsdb.catalog.table import TableOptions
 from tsdb.ingest.arrow import columns_of, match_columns
 from tsdb.storage.blob_intake import PutBlob, dedicated_cell
 from tsdb.storage.report import WriteReport
 from tsdb.storage.store import Store
-from tsdb_format.blob import BlobKind, located_cells, locator
+from tsdb_format.blob import BlobKind, BlobLimits, located_cells, locator
 from tsdb_format.errors import InvalidInput
 from tsdb_format.payload import PART_BYTES, PayloadFiles
 from tsdb_format.schema import Schema
@@ -28,6 +27,8 @@ from tsdb_format.types import ColumnType, Kind
 from tsdb_format.vector import Pool, Vector, concat_pools
 
 _BLOB = ColumnType(Kind.BLOB)
+#: Bytes of small files that one part of an ingest holds in memory.
+_HELD_BYTES_MAX = 64 * 2**20
 
 
 def blobs_as_files(data: Any, schema: Schema) -> list[str]:
@@ -60,7 +61,8 @@ def write_with_files(store: Store, table: str, data: Any, names: Sequence[str]) 
     with store.writer.blobs(held) as put:
         made = columns_of(rest, held.schema)
         for name, values in given.items():
-            made[columns[name].name] = vector_of(values, held.options.blob_packed_max, put, name)
+            packed_max = held.options.blob_limits(columns[name].name).packed_max
+            made[columns[name].name] = vector_of(values, packed_max, put, name)
         return store.write_pieces(table, made)
 
 
@@ -135,8 +137,9 @@ def blob_columns(schema: Schema, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def contents_of(paths: Vector, folder: str, options: TableOptions, put: PutBlob, name: str) -> Vector:
-    """The files that some texts name, from ``folder`` on, as blobs; those too large for pages lie in payload files already.
+def contents_of(paths: Vector, folder: str, limits: BlobLimits, put: PutBlob, name: str) -> Vector:
+    """The files that some texts name, from ``folder`` on, as blobs; those too large for pages lie in payload files already, and so do
+    those that are too many for memory.
 
     Raises InvalidInput for a file that cannot be read.
     """
@@ -144,13 +147,15 @@ def contents_of(paths: Vector, folder: str, options: TableOptions, put: PutBlob,
     known = {path: number for number, path in enumerate(dict.fromkeys(path for path in texts if path is not None))}
     cells: dict[str, Pool] = {}
     packed: dict[str, tuple[int, int, int]] = {}
-    path = ""
+    path, held = "", 0
     try:
         for path in known:
             size = os.stat(path).st_size
-            if size <= options.blob_inline_max or size > options.blob_packed_max:
+            is_small = size <= limits.inline_max and held + size <= _HELD_BYTES_MAX
+            held += size if is_small else 0
+            if is_small or size > limits.packed_max:
                 with open(path, "rb", buffering=0) as file:
-                    cells[path] = _copied(file, options.blob_packed_max, put)
+                    cells[path] = _copied(file, limits.packed_max, put)
         rest = [path for path in known if path not in cells]
         if rest:
             source = put(_packing(rest, packed))[0]

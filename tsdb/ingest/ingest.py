@@ -271,7 +271,7 @@ class _Job:
         paths = block.columns[name]
         if paths.pool is INTERNED:
             paths = Vector(paths.type, paths.values, paths.validity, pools.pools[name].pool)
-        return contents_of(paths, os.path.dirname(os.path.abspath(source.path)), self.table.options, self.put, name)
+        return contents_of(paths, os.path.dirname(os.path.abspath(source.path)), self.table.options.blob_limits(name), self.put, name)
 
     def _read(self, plan: FilePlan, builder: ChunkBuilder, start: Position, rejected: int) -> Iterator[Chunk]:
         """One file's chunks; its last rows stay in the builder."""

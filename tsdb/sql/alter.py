@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tsdb.catalog.table import Table, renamed, require_column, with_column, with_column_renamed, with_ttl, without_column
-from tsdb.sql.ddl import option_field, read_column, read_option_list, read_ttl
+from tsdb.catalog.table import (
+    BLOB_OPTIONS,
+    Table,
+    renamed,
+    require_column,
+    with_column,
+    with_column_renamed,
+    with_ttl,
+    without_column,
+)
+from tsdb.sql.ddl import option_field, read_blob_limits, read_column, read_option_list, read_ttl
 from tsdb.sql.statement import AddColumn, AlterTable, DropColumn, RenameColumn, RenameTable, SetTtl, TableChange
 from tsdb.sql.token import Cursor
+from tsdb_format.blob import BlobLimits
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.types import Role, parse_type
 
@@ -26,8 +36,12 @@ def read_alter_table(cursor: Cursor) -> AlterTable:
 def changed(table: Table, change: TableChange) -> Table:
     """The table after a change; the very table where it changes nothing. Raises InvalidInput and NotFound."""
     match change:
-        case AddColumn(name, kind, role, if_not_exists):
-            return table if if_not_exists and _has(table, name) else with_column(table, name, kind, role)
+        case AddColumn(name, kind, role, if_not_exists, limits):
+            if if_not_exists and _has(table, name):
+                return table
+            of_table = {each: getattr(table.options, each) for each in BLOB_OPTIONS}
+            blobs = None if limits is None else BlobLimits(*{**of_table, **dict(limits)}.values())
+            return with_column(table, name, kind, role, blobs)
         case DropColumn(name, if_exists):
             return table if if_exists and not _has(table, name) else without_column(table, name)
         case RenameColumn(name, new):
@@ -51,7 +65,9 @@ def _read_change(cursor: Cursor) -> TableChange:
         cursor.accept("COLUMN")
         if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
         name, kind, role = read_column(cursor)
-        return AddColumn(name, parse_type(kind), role or Role.FIELD, if_not_exists)
+        limits = read_blob_limits(cursor)
+        given = None if limits is None else tuple(limits.items())
+        return AddColumn(name, parse_type(kind), role or Role.FIELD, if_not_exists, given)
     if cursor.accept("DROP"):
         cursor.accept("COLUMN")
         if_exists = cursor.accept("IF", "EXISTS")

@@ -1,15 +1,17 @@
 """CREATE TABLE and CREATE STREAM: columns with types and roles, keys, options, partitions and shards.
 
-A column is ``name TYPE [TIME | TAG | FIELD | ATTRIBUTE]``. Without a role it is a field, except that the first timestamp is the
-TIME column of a table that declares none; a stream that declares none gets one, which is the moment of the commit. ``name TIME``
-alone is a TIME column of type TIMESTAMP_NS. The columns of a stream's PRIMARY KEY are its tags.
+A column is ``name TYPE [TIME | TAG | FIELD | ATTRIBUTE]``, and of a BLOB ``WITH (…)`` may say where it goes by its size. Without a
+role it is a field, except that the first timestamp is the TIME column of a table that declares none; a stream that declares none
+gets one, which is the moment of the commit. ``name TIME`` alone is a TIME column of type TIMESTAMP_NS. The columns of a stream's
+PRIMARY KEY are its tags.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tsdb.catalog.table import TableOptions, build_schema
+from tsdb.catalog.table import BLOB_OPTIONS, TableOptions, build_schema
+from tsdb.settings import parse_bytes
 from tsdb.sql.duration import parse_duration
 from tsdb.sql.statement import CreateTable
 from tsdb.sql.stream_ddl import DeclaredColumn, check_shards, read_primary_key, read_shard_by, stream_columns
@@ -58,6 +60,9 @@ def read_create_table(cursor: Cursor) -> CreateTable:
         else:
             columns.append(read_column(cursor))
             _read_default(cursor, columns[-1], options)
+            limits = read_blob_limits(cursor)
+            if limits is not None:
+                options.setdefault("blob_columns", {})[columns[-1][0]] = limits
         if not cursor.accept_symbol(",") or cursor.symbol() == ")":
             break
     cursor.expect_symbol(")")
@@ -67,6 +72,12 @@ def read_create_table(cursor: Cursor) -> CreateTable:
         columns = stream_columns(columns, options)
     schema = _schema(columns)
     check_shards(schema, options)
+    if "blob_columns" in options:  # what a column does not say, the table does
+        inline, packed = (options.get(name, getattr(TableOptions(), name)) for name in BLOB_OPTIONS)
+        options["blob_columns"] = tuple(
+            (name, limits.get("blob_inline_max", inline), limits.get("blob_packed_max", packed))
+            for name, limits in options["blob_columns"].items()
+        )
     return CreateTable(name, schema, TableOptions(**options), if_not_exists)
 
 
@@ -103,11 +114,24 @@ def read_column(cursor: Cursor) -> DeclaredColumn:
     role = role or _read_role(cursor)
     if not_null and role is not Role.TIME:
         raise InvalidInput(f"column {name!r} cannot be NOT NULL: only the TIME column never is NULL")
-    if not cursor.done and cursor.symbol() not in (",", ")") and not (role is Role.TIME and cursor.word() == "DEFAULT"):
+    more = (role is Role.TIME and cursor.word() == "DEFAULT") or (kind == "BLOB" and cursor.word() == "WITH")
+    if not cursor.done and cursor.symbol() not in (",", ")") and not more:
         if cursor.word() in _CONSTRAINTS:
             raise InvalidInput(f"column {name!r}: {cursor.word()} is not known here; a column has a name, a type and a role")
         cursor.fail(f"TIME, TAG, FIELD, ATTRIBUTE, ',' or ')' after column {name!r}")
     return name, kind, role
+
+
+def read_blob_limits(cursor: Cursor) -> dict[str, int] | None:
+    """``WITH (blob_inline_max = …, blob_packed_max = …)`` of a column; None where nothing is said."""
+    if not cursor.accept("WITH"):
+        return None
+    given: dict[str, Any] = {}
+    read_option_list(cursor, given)
+    for field in given:
+        if field not in BLOB_OPTIONS:
+            raise InvalidInput(f"{field} is an option of the table; a column has {' and '.join(BLOB_OPTIONS)}")
+    return given
 
 
 def _read_role(cursor: Cursor) -> Role | None:
@@ -122,7 +146,7 @@ def _read_type(cursor: Cursor, column: str) -> str:
         if cursor.accept(*words):
             return kind
     kind = cursor.name(f"a type for column {column!r}")
-    if kind.upper() in _ZONED or cursor.word() == "WITH":
+    if kind.upper() in _ZONED or (cursor.word() == "WITH" and cursor.word(1) == "TIME"):
         raise InvalidInput(f"column {column!r}: timestamps are stored in UTC without a zone; use TIMESTAMP_NS (or _US, _MS, _S)")
     kind = _TYPE_SYNONYMS.get(kind.upper(), kind)
     if cursor.symbol() in ("(", "["):
@@ -206,6 +230,11 @@ def _option_value(name: str, field: str, value: object) -> object:
         if not isinstance(value, str):
             raise InvalidInput("mode is a word: 'table', 'append' or 'versioned_kv'")
         return value.lower()
+    if isinstance(value, str) and field in BLOB_OPTIONS:
+        try:
+            value = parse_bytes(value)
+        except ValueError as error:
+            raise InvalidInput(f"{name} cannot be {value!r}: {error}") from None
     if isinstance(value, str) and value.strip().isdigit():
         value = int(value)
     if not isinstance(value, int):

@@ -203,6 +203,7 @@ class AddColumn:
     kind: ColumnType
     role: Role
     if_not_exists: bool
+    blob_limits: tuple[tuple[str, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tsdb.catalog.table import Table
+from tsdb.catalog.table import Table, TableOptions
 from tsdb.storage.batch import Pieces, RowBatch
 from tsdb_format.blob import BlobKind, is_located, kinds_of, locate, located_cells, locator, used_codes
 from tsdb_format.payload import PART_BYTES
@@ -34,17 +34,19 @@ def payload_names(table: Table, columns: Iterable[Vector]) -> set[str]:
     return found
 
 
-def has_large(columns: Mapping[str, Vector | Pieces] | RowBatch, size_max: int) -> bool:
-    """Whether some blob is above a size."""
-    return any(_is_large(piece, size_max) for given in _given(columns).values() for piece in _pieces(given))
+def has_large(columns: Mapping[str, Vector | Pieces] | RowBatch, options: TableOptions) -> bool:
+    """Whether some blob is to be in a file of its own."""
+    sizes = ((name, options.blob_limits(name).packed_max) for name in _given(columns))
+    return any(_is_large(piece, size_max) for name, size_max in sizes for piece in _pieces(_given(columns)[name]))
 
 
 def without_large(
-    columns: Mapping[str, Vector | Pieces] | RowBatch, size_max: int, put: PutBlob
+    columns: Mapping[str, Vector | Pieces] | RowBatch, options: TableOptions, put: PutBlob
 ) -> Mapping[str, Vector | Pieces] | RowBatch:
-    """The columns with the places of blobs that are above a size, after ``put`` has written them to payload files."""
+    """The columns with the places of blobs that are to be in files of their own, after ``put`` has written these."""
     made: dict[str, Vector | Pieces] = {
-        name: tuple(_outside(piece, size_max, put) for piece in _pieces(given)) for name, given in _given(columns).items()
+        name: tuple(_outside(piece, options.blob_limits(name).packed_max, put) for piece in _pieces(given))
+        for name, given in _given(columns).items()
     }
     if isinstance(columns, RowBatch):
         return RowBatch(columns.schema, columns.row_count, {name: _pieces(given) for name, given in made.items()})

@@ -23,7 +23,7 @@ from tsdb.storage.tombstone import Tombstones
 from tsdb.storage.writer import Writer
 from tsdb_format.errors import Corruption, Error, NotFound
 
-#: Rows that a rewrite holds at a time, at least and at most, and the bytes that one takes while it is moved.
+#: Rows that a rewrite holds at a time, at least and at most, and the bytes that one takes while it is moved, at least.
 _ROWS_MIN, _ROWS_MAX, _ROW_BYTES = 2**16, 2**22, 128
 #: Seconds after a failure until the next attempt, at first and at most.
 _PAUSE_MIN, _PAUSE_MAX = 2.0, 600.0
@@ -35,13 +35,19 @@ class Compactor:
     def __init__(self, writer: Writer, memory_bytes: int) -> None:
         """``memory_bytes``: about what one rewrite may take."""
         self._writer = writer
-        self._rows_max = min(max(memory_bytes // _ROW_BYTES, _ROWS_MIN), _ROWS_MAX)
+        self._memory_bytes = memory_bytes
         self._compacting = threading.Lock()
         self._damaged: frozenset[str] = frozenset()
         #: Why the last task failed; None where it did not.
         self.problem: str | None = None
         self._looked_at = -1
         self._retry_at, self._pause = 0.0, _PAUSE_MIN
+
+    def _rows_max(self, entry: TableEntry) -> int:
+        """Rows of a table that a rewrite holds at a time; those with blobs in their pages are the fewer the larger these are."""
+        rows, stored = sum(file.rows for file in entry.files), sum(file.bytes for file in entry.files)
+        fits = self._memory_bytes // max(_ROW_BYTES, 2 * stored // max(rows, 1))
+        return min(max(fits, min(_ROWS_MIN, entry.table.options.rows_per_page)), _ROWS_MAX)
 
     @property
     def is_due(self) -> bool:
@@ -93,7 +99,7 @@ class Compactor:
                 if gone and self._replace(entry, gone, (), bound):
                     return True
                 tasks = plan(
-                    entry, found.tombstones, now, everything=everything, damaged=self._damaged, rows_max=self._rows_max
+                    entry, found.tombstones, now, everything=everything, damaged=self._damaged, rows_max=self._rows_max(entry)
                 )  # fmt: skip
                 if tasks:
                     return self._rewrite(entry, tasks[0], found, bound, interrupted)
@@ -110,7 +116,8 @@ class Compactor:
         outputs, moved = list[FileEntry](), moved_payloads(entry)
         names: list[str] = []
         try:
-            for rows in rewrite(inputs, rows_max=min(self._rows_max, entry.table.options.file_rows_max), cuts=task.cuts):
+            rows_max = min(self._rows_max(entry), entry.table.options.file_rows_max)
+            for rows in rewrite(inputs, rows_max=rows_max, cuts=task.cuts):
                 if interrupted():
                     writer.undo(names)
                     return False

@@ -9,7 +9,7 @@ from tsdb.catalog.device import DeviceTable, compacted
 from tsdb.catalog.table import Table
 from tsdb.storage.arrange import SortedRows
 from tsdb.storage.manifest import FileEntry
-from tsdb_format.blob import PAYLOAD_SUFFIX, BlobLimits
+from tsdb_format.blob import PAYLOAD_SUFFIX
 from tsdb_format.disk import DISK, PENDING_SUFFIX, Storage
 from tsdb_format.schema import Schema
 from tsdb_format.types import Kind, Role
@@ -30,7 +30,6 @@ def write_rows(
 
     Blobs in payload files stay there, but for those in files named in ``moved``, which are copied.
     """
-    limits = BlobLimits(table.options.blob_inline_max, table.options.blob_packed_max)
     given = [column for column in table.schema if column.role in (Role.TIME, Role.TAG) or column.name in rows.columns]
     tags = {column.name: compacted(devices.tags[column.name].take(rows.numbers)) for column in table.schema.tags}
     facts = write_file(
@@ -44,7 +43,7 @@ def write_rows(
         device_number=rows.numbers,
         threads=threads,
         storage=storage,
-        blobs={column.name: limits for column in table.schema.fields if column.type.kind is Kind.BLOB},
+        blobs={each.name: table.options.blob_limits(each.name) for each in table.schema.fields if each.type.kind is Kind.BLOB},
         moved=moved,
     )
     times = facts.min_time, facts.max_time
