@@ -10,7 +10,10 @@ import pytest
 
 from support.sql_text import random_rows
 from support.twin import Twin
+from tsdb.exec import duck_loan
+from tsdb.exec.duck import DuckRun
 from tsdb.exec.duck_input import DuckInput
+from tsdb.plan.node import Plan
 
 _LINES = (Path(__file__).parent / "duck_query.sql").read_text(encoding="utf-8").splitlines()
 QUERIES = [line for line in _LINES if not line.startswith("--")]
@@ -51,6 +54,9 @@ class _Plain:
     def __init__(self, made: DuckInput) -> None:
         self._made = made
 
+    def serve(self, plan: Plan, run: DuckRun) -> None:
+        self._made.serve(plan, run)
+
     def __arrow_c_schema__(self) -> Any:
         return self._made.__arrow_c_schema__()
 
@@ -60,5 +66,6 @@ class _Plain:
 
 @pytest.mark.parametrize("sql", QUERIES[::7])
 def test_inputs_are_streams_to_any_duckdb(twin: Twin, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tsdb.exec.duck.DuckInput", lambda plan, run: _Plain(DuckInput(plan, run)))
+    monkeypatch.setattr(duck_loan, "DuckInput", lambda columns: _Plain(DuckInput(columns)))
+    monkeypatch.setattr(duck_loan, "_IDLE", {})
     twin.check(sql, ordered="ORDER BY" in sql)

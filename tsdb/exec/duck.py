@@ -7,6 +7,7 @@ scanned twice runs twice.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,14 @@ import pyarrow as pa
 
 from tsdb.exec.arrow import vectors_of
 from tsdb.exec.batch import Batch
-from tsdb.exec.duck_error import DETAILED, details, translate
-from tsdb.exec.duck_input import DuckInput, scan_of
-from tsdb.exec.duck_instance import catalog_cursor, cursor
+from tsdb.exec.duck_error import details, translate
+from tsdb.exec.duck_input import scan_of
+from tsdb.exec.duck_loan import Loan, borrow
 from tsdb.plan.node import DuckQuery, Frame, Plan, TableScan
 from tsdb.plan.predicate import Predicate, conjuncts
 from tsdb.plan.schema import output_schema
 from tsdb.quoting import quoted_name
-from tsdb_format.errors import Error, InvalidInput
+from tsdb_format.errors import Closed, Error, InvalidInput
 from tsdb_format.parallel import pool
 from tsdb_format.types import ColumnType, parse_type
 
@@ -50,14 +51,27 @@ class DuckRun:
         self._stand_ins: list[tuple[Plan, Plan]] = []
         self._started = False
         self._parted = False
-        self._streams: list[Any] = []
-        self.cursor: Any = None
-        self.cursor = self._connect()
-        self._relation = self._guarded(lambda: self._relate(self.cursor))
+        self._streams: list[Loan] = []
+        self._loan = borrow(self)
+        self._return = weakref.finalize(self, self._loan.give_back)
+        self._return.atexit = False
+        self._loan.relation = self._guarded(lambda: self._relate(self.cursor))
         if self._relation is None:
             raise InvalidInput("the statement returns no rows")
         self.columns: list[str] = list(self._relation.columns)
         self.types: list[str] = [str(kind) for kind in self._relation.types]
+
+    @property
+    def cursor(self) -> Any:
+        """The run's connection; raises Closed."""
+        if not self._return.alive:
+            raise Closed("the result was closed")
+        return self._loan.connection
+
+    @property
+    def _relation(self) -> Any:
+        _ = self.cursor
+        return self._loan.relation
 
     def _shown(self, column: str) -> str:
         """A column's name, which may be the text of a subquery, with tables instead of inputs."""
@@ -66,21 +80,6 @@ class DuckRun:
                 table = _scanned(child)
                 column = column.replace(f"{name} AS {table}", table).replace(name, table)
         return column
-
-    def _connect(self) -> Any:
-        """A connection that sees the inputs. A run that streams has one of its own, so that several may be under way."""
-        catalog = self.plan.catalog
-        connection = catalog_cursor(catalog) if catalog else cursor(self.context.settings)
-        try:
-            connection.execute(DETAILED)
-        except RuntimeError as error:  # Ctrl-C, as DuckDB raises it
-            raise KeyboardInterrupt from error
-        for name, child in self.plan.inputs:
-            if isinstance(child, Frame):
-                _register(connection, child)
-            else:
-                connection.register(name, DuckInput(child, self))
-        return connection
 
     def _relate(self, connection: Any) -> Any:
         parameters = list(self.plan.parameters) or None
@@ -143,13 +142,14 @@ class DuckRun:
         self.failure = None
         try:
             return act()
-        except duckdb.Error as error:
+        except BaseException as error:
+            self._loan.spoil()
             failure: Exception | None = self.failure
-            if failure is not None:
-                raise failure from None
-            raise (self._translated(error) if own_text else self._spoken(error, None)) from error
-        except RuntimeError as error:
-            if str(error) == "Query interrupted":  # Ctrl-C, as DuckDB raises it
+            if isinstance(error, duckdb.Error):
+                if failure is not None:
+                    raise failure from None
+                raise (self._translated(error) if own_text else self._spoken(error, None)) from error
+            if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB raises it
                 raise KeyboardInterrupt from error
             raise
 
@@ -203,19 +203,19 @@ class DuckRun:
         """The rows as a stream of record batches."""
         self._start()
         self._parted = True
-        connection = self._connect()
-        self._streams.append(connection)
-        relation = self._guarded(lambda: self._relate(connection))
+        loan = borrow(self)
+        self._streams.append(loan)
+        relation = self._guarded(lambda: self._relate(loan.connection))
         made = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-        running = self._guarded(lambda: _interruptible(lambda: made(BATCH_ROWS), connection))
-        return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running, connection))
+        running = self._guarded(lambda: _interruptible(lambda: made(BATCH_ROWS), loan.connection))
+        return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running, loan))
 
-    def _guarded_batches(self, running: Any, connection: Any) -> Iterator[Any]:
+    def _guarded_batches(self, running: Any, loan: Loan) -> Iterator[Any]:
         """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again."""
         with self.context.under_way():
             while True:
                 try:
-                    batch = _interruptible(running.read_next_batch, connection)
+                    batch = _interruptible(running.read_next_batch, loan.connection)
                 except StopIteration:
                     break
                 except (pa.ArrowException, duckdb.Error, OSError) as error:
@@ -224,26 +224,27 @@ class DuckRun:
                     raise self._translated(error) from error
                 yield batch
         self._parted = False
-        if connection in self._streams:
-            self._streams.remove(connection)
-        connection.close()
+        if loan in self._streams:
+            self._streams.remove(loan)
+        loan.connection.close()
 
     def rows(self, count: int) -> Iterator[list[tuple[Any, ...]]]:
         """The rows as Python values, ``count`` at a time, streaming."""
         self._start()
         self._parted = True
-        connection = self._connect()
+        loan = borrow(self)
         try:
             with self.context.under_way():
-                self._guarded(lambda: connection.execute(self.plan.sql, list(self.plan.parameters)))
-                while part := self._guarded(lambda: connection.fetchmany(count)):
+                self._guarded(lambda: loan.connection.execute(self.plan.sql, list(self.plan.parameters)))
+                while part := self._guarded(lambda: loan.connection.fetchmany(count)):
                     yield part
             self._parted = False
         finally:
-            connection.close()
+            loan.connection.close()
 
     def execute(self, sql: str, parameters: Sequence[object]) -> None:
         """Run another statement on the same connection, which sees the same inputs."""
+        self._loan.spoil()
         self._guarded(lambda: self.cursor.execute(sql, list(parameters)), own_text=False)
 
     def read(self, sql: str, columns: list[tuple[str, ColumnType]]) -> list[Batch]:
@@ -253,28 +254,14 @@ class DuckRun:
 
     def interrupt(self) -> None:
         """Have what runs in other threads stop."""
-        for connection in (self.cursor, *self._streams):
-            connection.interrupt()
+        for loan in (*([self._loan] if self._return.alive else []), *self._streams):
+            loan.connection.interrupt()
 
     def close(self) -> None:
         """Give the connections back."""
-        for connection in (self.cursor, *self._streams):
-            connection.close()
-
-
-def _register(connection: Any, frame: Frame) -> None:
-    """Show DuckDB the user's data."""
-    try:
-        value = frame.value
-        if isinstance(value, dict) and any(type(column).__module__ != "numpy" for column in value.values()):
-            from tsdb.ingest.arrow import arrow_columns
-
-            value = pa.table(arrow_columns(value))  # columns that DuckDB does not read by itself
-        connection.register(frame.name, value)
-    except (duckdb.Error, pa.ArrowException, Error, TypeError, ValueError) as error:
-        if frame.certain:
-            reason = str(details(error).get("exception_message", error)).splitlines()[0]
-            raise InvalidInput(f"the variable {frame.name!r} cannot be read as a table: {reason}") from error
+        self._return()
+        for loan in self._streams:
+            loan.connection.close()
 
 
 def _interruptible(act: Callable[[], Any], connection: Any) -> Any:

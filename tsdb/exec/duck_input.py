@@ -20,7 +20,6 @@ from tsdb.exec.executor import execute
 from tsdb.plan.node import Plan, Project, TableScan, children
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Literal, Not, Or, Predicate
 from tsdb.plan.rule.narrow_scan import narrowed
-from tsdb.plan.schema import output_schema
 from tsdb.plan.size import rows_about
 from tsdb_format.types import ColumnType, Kind
 
@@ -47,12 +46,19 @@ class DuckInput(_Source):  # type: ignore[misc]
 
     schema_is_stable = True
 
-    def __init__(self, plan: Plan, run: DuckRun) -> None:
+    _plan: Plan
+    _of_run: weakref.ref[DuckRun]
+    _filters: bool
+
+    def __init__(self, columns: list[tuple[str, ColumnType]]) -> None:
         self.obj = None
+        self._columns = columns
+        self._kinds = dict(columns)
+
+    def serve(self, plan: Plan, run: DuckRun) -> None:
+        """Stand for a plan of these columns, in a run."""
         self._plan = plan
         self._of_run = weakref.ref(run)
-        self._columns = output_schema(plan, run.context.snapshot)
-        self._kinds = dict(self._columns)
         #: Of plans that are more than a scan, DuckDB filters the result; with native operators off, of all.
         self._filters = isinstance(plan, TableScan) and run.context.settings.enable_native_operators
 

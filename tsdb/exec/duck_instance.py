@@ -27,6 +27,9 @@ class _Instance:
         self.process = 0
 
     def cursor(self, settings: Settings | None) -> Any:
+        return self.applied_to(settings).cursor()
+
+    def applied_to(self, settings: Settings | None) -> Any:
         with self.lock:
             if self.connection is None or self.process != os.getpid():
                 folder = os.path.join(tempfile.gettempdir(), f"tsdb-duckdb-{os.getpid()}")
@@ -38,7 +41,7 @@ class _Instance:
                 self.connection.execute(f"SET GLOBAL threads = {settings.threads}")
                 self.connection.execute(f"SET GLOBAL memory_limit = '{max(settings.memory_limit, 2**26)}B'")
                 self.applied = (settings.threads, settings.memory_limit)
-            return self.connection.cursor()
+            return self.connection
 
 
 _INSTANCE = _Instance()
@@ -47,6 +50,11 @@ _INSTANCE = _Instance()
 def cursor(settings: Settings | None = None) -> Any:
     """A connection for one statement; close it when done."""
     return _INSTANCE.cursor(settings)
+
+
+def applied(settings: Settings) -> None:
+    """Have all connections run under these settings."""
+    _INSTANCE.applied_to(settings)
 
 
 def catalog_cursor(definitions: Sequence[str]) -> Any:

@@ -46,7 +46,9 @@ def aggregates() -> frozenset[str]:
     """DuckDB's aggregate functions by name."""
     connection = cursor()
     try:
-        rows = connection.execute("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'").fetchall()
+        rows = connection.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
     finally:
         connection.close()
     return frozenset(str(name).lower() for (name,) in rows)
