@@ -173,7 +173,8 @@ class _Digest:
         self._bits = np.packbits(held, bitorder="little")
 
     def _places(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        mixed = keys.view(np.uint64) * _MIX
+        mixed = keys.view(np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * _MIX  # floats often differ in their upper bits only
         mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         return ((mixed >> np.uint64(32)) & self._mask).view(np.int64), (mixed & self._mask).view(np.int64)
