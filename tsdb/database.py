@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakMethod, WeakSet
 
 from tsdb.settings import Settings
 from tsdb.storage.store import Store
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tsdb.storage.check import Problem
     from tsdb.storage.report import WriteReport
     from tsdb.stream.live import LiveQuery
+    from tsdb.stream.view.keeper import ViewKeeper
 
 
 class Database:
@@ -39,6 +40,9 @@ class Database:
         self._opening = threading.Lock()
         self._live: WeakSet[LiveQuery] = WeakSet()
         self._initial = chosen
+        self._views: ViewKeeper | None = None
+        if mode == "rw" and self._store.views():
+            self._keep_views()
         self.path = self._store.path
         self.mode = mode
 
@@ -131,6 +135,14 @@ class Database:
         options.setdefault("memory_limit", self.settings.memory_limit)
         return ingest(store, table, paths, **options)
 
+    def refresh_view(self, name: str) -> int:
+        """Bring a materialized view up to the newest commit now, also one that was stopped; how many rows it wrote.
+
+        Raises NotFound, and whatever stops the view.
+        """
+        self._writable()
+        return self._keeper().refresh(name)
+
     def flush(self) -> None:
         """Write what is in memory to data files now. Commits are durable without it; it happens by itself when memory is full."""
         self._writable().flush()
@@ -188,6 +200,8 @@ class Database:
         store, self._store, self._session = self._store, None, None
         for live in tuple(self._live):
             live.close()
+        if self._views is not None:
+            self._views.close()
         if store is not None:
             store.close()
 
@@ -208,7 +222,22 @@ class Database:
             session = self._session
             if session is None:
                 session = self._session = Session(self._opened(), self._initial)
+                session.views_changed = _weakly(self._keep_views)
         return session
+
+    def _keeper(self) -> ViewKeeper:
+        from tsdb.stream.view.keeper import ViewKeeper
+
+        with self._opening:
+            if self._views is None:
+                self._views = ViewKeeper(self._opened(), self._initial)
+            return self._views
+
+    def _keep_views(self) -> None:
+        """See to it that the materialized views are kept up."""
+        keeper = self._keeper()
+        if self._initial.enable_view_maintenance:
+            keeper.start()
 
     def _opened(self) -> Store:
         if self._store is None:
@@ -225,6 +254,18 @@ class Database:
         if store.mode == "r":
             raise ReadOnly(f"{self.path} was opened for reading")
         return store
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """A call of a method that does not keep its object alive."""
+    held = WeakMethod(method)
+
+    def call() -> None:
+        found = held()
+        if found is not None:
+            found()
+
+    return call
 
 
 def open_database(path: str | Path, mode: str = "rw", **settings: object) -> Database:

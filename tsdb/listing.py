@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tsdb.exec.arrangement import arrangement_of
 from tsdb.exec.selection import Selection
@@ -15,6 +15,9 @@ from tsdb.storage.snapshot import OpenFile, Snapshot, TableSnapshot
 from tsdb_format.errors import Corruption, NotFound
 from tsdb_format.payload_table import NOT_OWNED
 from tsdb_format.types import DOUBLE, INT64, STRING, TIMESTAMP_NS, ColumnType
+
+if TYPE_CHECKING:
+    from tsdb.storage.store import Store
 
 _INT64_MAX = 2**63 - 1
 
@@ -42,6 +45,26 @@ def tables(snapshot: Snapshot) -> Listing:
         rows = _visible_rows(seen, sum(file.row_count for file in seen.files))
         made.append((name, rows, table.devices.count, files, len(table.table.schema), stored))
     return Listing(names, (STRING, *(INT64,) * 5), made)
+
+
+def views(store: Store) -> Listing:
+    """Every materialized view: the table that it writes to, how far it is, and why it is stopped, NULL where it is not.
+
+    ``phase`` is 'history' or 'live', and ``sequence`` the commit up to which its rows are made, as its last rows say.
+    """
+    from tsdb.stream.position import decoded
+
+    names = ("name", "target", "phase", "sequence", "problem", "query")
+    made: list[tuple[object, ...]] = []
+    tables = {table.id: table.name for table in store.tables().values()}
+    for view in sorted(store.views().values(), key=lambda view: view.name):
+        target = tables.get(view.target)
+        text = None if target is None else store.checkpoint(view)
+        place = {} if text is None else decoded(text)
+        place = place.get("data", place)
+        live = bool(place) and place["bound"] is None
+        made.append((view.name, target, "live" if live else "history", place["after"] if live else None, view.problem, view.text))
+    return Listing(names, (STRING, STRING, STRING, INT64, STRING, STRING), made)
 
 
 def _visible_rows(table: TableSnapshot, stored: int) -> int | None:

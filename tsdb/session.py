@@ -10,7 +10,7 @@ import datetime
 import decimal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,10 +32,12 @@ from tsdb.sql.statement import (
     AlterTable,
     Checkpoint,
     CreateTable,
+    CreateView,
     Delete,
     DeleteDevices,
     Describe,
     DropTable,
+    DropView,
     Explain,
     Insert,
     Query,
@@ -47,6 +49,7 @@ from tsdb.sql.statement import (
     ShowQueries,
     ShowSettings,
     ShowTables,
+    ShowViews,
     Statement,
     Update,
 )
@@ -87,6 +90,8 @@ class Session:
         self._plans: dict[Any, _Prepared] = {}
         self._changing = threading.Lock()
         self._under_way = UnderWay()
+        #: Called when a view was created or dropped.
+        self.views_changed: Callable[[], None] = lambda: None
 
     @property
     def settings(self) -> Settings:
@@ -191,7 +196,13 @@ class Session:
             case SetSetting(name, value):
                 self._set(name, value)
                 return Result(None)
-            case ShowSettings() | ShowTables() | ShowFiles() | ShowQueries():
+            case CreateView():
+                self._create_view(statement, settings)
+                return Result(None)
+            case DropView(name, if_exists):
+                self._drop_view(name, if_exists)
+                return Result(None)
+            case ShowSettings() | ShowTables() | ShowFiles() | ShowQueries() | ShowViews():
                 return _listing(*self._shown(statement, settings, snapshot))
             case ShowCreateTable(name):
                 return text_result("sql", [create_table_text(store.table(name))])
@@ -206,7 +217,7 @@ class Session:
                 return self._query(statement, parameters, settings, snapshot, None)
 
     def _shown(
-        self, statement: ShowSettings | ShowTables | ShowFiles | ShowQueries, settings: Settings, snapshot: Snapshot
+        self, statement: ShowSettings | ShowTables | ShowFiles | ShowQueries | ShowViews, settings: Settings, snapshot: Snapshot
     ) -> Listing:
         from tsdb import listing
 
@@ -215,10 +226,30 @@ class Session:
                 return listing.settings(settings, name, snapshot)
             case ShowTables():
                 return listing.tables(snapshot)
+            case ShowViews():
+                return listing.views(self._store)
             case ShowFiles(table):
                 return listing.files(snapshot, None if table is None else self._store.table(table).name)
             case ShowQueries():
                 return listing.queries(self._under_way)
+
+    def _create_view(self, statement: CreateView, settings: Settings) -> None:
+        from tsdb.stream.view.definition import define
+
+        known = {name.lower() for name in self._store.views()}
+        if not (statement.if_not_exists and statement.name.lower() in known):
+            define(self._store, statement, settings)
+            self.views_changed()
+
+    def _drop_view(self, name: str, if_exists: bool) -> None:
+        from tsdb.storage.view import drop_view
+
+        try:
+            drop_view(self._store.writer, name)
+        except NotFound:
+            if not if_exists:
+                raise
+        self.views_changed()
 
     def _set(self, name: str, value: object | None) -> None:
         info = find(name)

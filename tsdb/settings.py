@@ -177,6 +177,9 @@ class Settings:
     seek_to: str = _setting(
         "latest", _seek, "where a live query starts: 'latest', 'earliest', a timestamp (UTC) or the number of a commit"
     )
+    enable_view_maintenance: bool = _setting(
+        True, _boolean, "the process that writes keeps materialized views up in the background; false: where it is asked to"
+    )
     emit: str = _setting(
         "after close",
         _text,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tsdb
-from tsdb.stream.live import LiveQuery
+from tsdb.stream.live import LiveQuery, result_of
 
 #: (time in seconds, host, value)
 Row = tuple[int, str, float]
@@ -33,7 +33,7 @@ class Consumer:
             self._begun = True
             self.token = self.query._encoded()
             if made:
-                yield self.query._result(made).fetchall()
+                yield result_of(self.query._stage, made, self.query._settings).fetchall()
 
     def take(self) -> list[list[tuple[Any, ...]]]:
         """All of these."""

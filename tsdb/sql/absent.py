@@ -13,7 +13,7 @@ _OTHER_DATABASES = "tsdb.open(path) opens a database, and as many as you like; d
 _OVERLAYS = "INSERT INTO overlays the row with the same tags and time"
 _COLUMNS = "DESCRIBE t lists the columns of a table"
 _NO_INDEXES = "there are no indexes to make: rows are found by tags and time, and by what every page tells of its values"
-_NO_VIEWS = "there are no views: keep the query's text, or write the subquery as WITH v AS (SELECT …)"
+_NO_VIEWS = "there are no views but materialized ones: keep the query's text, or write it as WITH v AS (SELECT …)"
 _NO_SCHEMAS = "a database is a directory, which tsdb.open(path) makes, and has one schema, main"
 _NO_ZONE = "times are UTC, whatever the zone: time AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin' is the time of a clock there"
 _IS_COPIED = (
@@ -47,7 +47,7 @@ _INSTEAD: dict[tuple[str, ...], str] = {
     **dict.fromkeys([("SET", "TIMEZONE"), ("SET", "TIME", "ZONE"), ("SHOW", "TIMEZONE")], _NO_ZONE),
     **dict.fromkeys([("CREATE", "SCHEMA"), ("CREATE", "DATABASE"), ("DROP", "SCHEMA"), ("DROP", "DATABASE")], _NO_SCHEMAS),
     **dict.fromkeys([("CREATE", "INDEX"), ("CREATE", "UNIQUE"), ("DROP", "INDEX")], _NO_INDEXES),
-    **dict.fromkeys([("CREATE", "VIEW"), ("CREATE", "MATERIALIZED"), ("DROP", "VIEW")], _NO_VIEWS),
+    **dict.fromkeys([("CREATE", "VIEW"), ("DROP", "VIEW")], _NO_VIEWS),
     **dict.fromkeys(
         [("CREATE", "TEMP"), ("CREATE", "TEMPORARY")], "there are no temporary tables; a data frame stands in FROM by its name"
     ),

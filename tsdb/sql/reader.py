@@ -8,8 +8,10 @@ from tsdb.sql.statement import (
     AlterTable,
     Checkpoint,
     CreateTable,
+    CreateView,
     Describe,
     DropTable,
+    DropView,
     Explain,
     Insert,
     Query,
@@ -21,6 +23,7 @@ from tsdb.sql.statement import (
     ShowQueries,
     ShowSettings,
     ShowTables,
+    ShowViews,
     Statement,
 )
 from tsdb.sql.token import PARAMETER, Cursor, Token, begins_script, place, tokenize
@@ -216,8 +219,10 @@ def _switch(cursor: Cursor) -> bool:
     return cursor.fail("TRUE or FALSE")
 
 
-def _read_create(cursor: Cursor) -> CreateTable:
+def _read_create(cursor: Cursor) -> CreateTable | CreateView:
     cursor.expect("CREATE")
+    if cursor.accept("MATERIALIZED", "VIEW"):
+        return _read_create_view(cursor)
     if cursor.accept("OR", "REPLACE"):
         raise InvalidInput("CREATE OR REPLACE is not known: DROP TABLE IF EXISTS first")
     if cursor.word() not in ("TABLE", "STREAM"):
@@ -225,6 +230,18 @@ def _read_create(cursor: Cursor) -> CreateTable:
     from tsdb.sql.ddl import read_create_table
 
     return read_create_table(cursor)
+
+
+def _read_create_view(cursor: Cursor) -> CreateView:
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name("a view name")
+    target = cursor.name("a table name") if cursor.accept("INTO") else None
+    cursor.expect("AS")
+    if cursor.done:
+        cursor.fail("a query")
+    tokens = cursor.tokens[cursor.at :]
+    read_query(cursor.text, tokens)
+    return CreateView(name, target, cursor.text[tokens[0].start : tokens[-1].end], if_not_exists)
 
 
 def _read_alter(cursor: Cursor) -> AlterTable:
@@ -251,8 +268,12 @@ def _read_conditional(word: str, cursor: Cursor) -> Statement:
     return conditional.read_show_devices(query)
 
 
-def _read_drop(cursor: Cursor) -> DropTable:
+def _read_drop(cursor: Cursor) -> DropTable | DropView:
     cursor.expect("DROP")
+    if cursor.accept("MATERIALIZED", "VIEW"):
+        view = DropView(if_exists=cursor.accept("IF", "EXISTS"), name=cursor.name("a view name"))
+        cursor.end()
+        return view
     if not cursor.accept("STREAM"):
         cursor.expect("TABLE")
     if_exists = cursor.accept("IF", "EXISTS")
@@ -266,6 +287,8 @@ def _read_show(cursor: Cursor) -> Statement:
     made: Statement
     if cursor.accept("TABLES"):
         made = ShowTables()
+    elif cursor.accept("MATERIALIZED", "VIEWS"):
+        made = ShowViews()
     elif cursor.accept("FILES"):
         made = ShowFiles(cursor.name("a table name") if cursor.accept("FROM") else None)
     elif cursor.accept("QUERIES"):
@@ -275,7 +298,8 @@ def _read_show(cursor: Cursor) -> Statement:
     elif cursor.accept("SETTINGS"):
         made = ShowSettings()
     else:
-        made = ShowSettings(cursor.name("TABLES, DEVICES, FILES, QUERIES, CREATE TABLE, SETTINGS or the name of a setting"))
+        wanted = "TABLES, MATERIALIZED VIEWS, DEVICES, FILES, QUERIES, CREATE TABLE, SETTINGS or the name of a setting"
+        made = ShowSettings(cursor.name(wanted))
     cursor.end()
     return made
 

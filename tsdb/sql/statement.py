@@ -79,6 +79,29 @@ class DropTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE MATERIALIZED VIEW: ``text`` is that of its query, SETTINGS included; ``target`` None is a table of its own."""
+
+    name: str
+    target: str | None
+    text: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP MATERIALIZED VIEW."""
+
+    name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViews:
+    """SHOW MATERIALIZED VIEWS: what they write to, how far they are, and why one is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
 class ShowTables:
     """SHOW TABLES: what is in the database."""
 
@@ -249,6 +272,6 @@ class AlterTable:
 
 
 Statement: TypeAlias = (
-    Query | Explain | CreateTable | DropTable | AlterTable | ShowTables | ShowFiles | ShowQueries | ShowCreateTable | ShowSettings
+    Query | Explain | CreateTable | DropTable | AlterTable | CreateView | DropView | ShowViews | ShowTables | ShowFiles | ShowQueries | ShowCreateTable | ShowSettings
     | Describe | SetSetting | Insert | Checkpoint | Conditional | Script
 )  # fmt: skip

@@ -7,13 +7,10 @@ that tests decide when things happen.
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-import weakref
-from collections.abc import Callable
 
 from tsdb.storage.compactor import Compactor
+from tsdb.storage.worker import LOOK_SECONDS, Worker
 from tsdb.storage.writer import Writer
 
 #: Seconds between two syncs under durability 'interval'.
@@ -24,66 +21,6 @@ FLUSH_SECONDS = 60.0
 COMMITS_MAX = 20_000
 #: Bytes of the log after which commits look how full the memory is, or a small share of what it may hold.
 _LOOK_BYTES = 65_536
-#: Seconds between two looks at the clock.
-_LOOK_SECONDS = 1.0
-
-
-class _Worker:
-    """A thread that does one kind of work when it is due. While it waits it holds nothing that would keep a store alive."""
-
-    def __init__(self, name: str) -> None:
-        self.changed = threading.Condition()
-        self.due = False
-        self.stopped = False
-        self._name = name
-        self._owner = os.getpid()
-        self._thread: threading.Thread | None = None
-
-    def start(self, owner: object, work: Callable[[], float]) -> None:
-        """Start the thread where it does not run. ``work`` is a method of ``owner`` and returns the seconds until the next look."""
-        with self.changed:
-            if self._thread is None and not self.stopped:
-                target = weakref.WeakMethod(work)
-                self._thread = threading.Thread(target=self._run, args=(target,), name=self._name, daemon=True)
-                weakref.finalize(owner, self.stop)
-                self._thread.start()
-
-    def wake(self) -> None:
-        """Say that something is due."""
-        if not self.due:
-            with self.changed:
-                self.due = True
-                self.changed.notify_all()
-
-    def stop(self) -> None:
-        """End the thread; waits for what it is at. In a forked child, where there is no thread, nothing is to be done."""
-        if self._owner != os.getpid():
-            return
-        with self.changed:
-            self.stopped = True
-            self.changed.notify_all()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-
-    def _run(self, target: Callable[[], Callable[[], float] | None]) -> None:
-        seconds = _LOOK_SECONDS
-        while self._wait(seconds):
-            work = target()
-            if work is None:
-                return
-            seconds = work()
-            del work
-            with self.changed:
-                self.changed.notify_all()
-
-    def _wait(self, seconds: float) -> bool:
-        """Sleep until something is due or the time is over; whether to go on."""
-        with self.changed:
-            if not self.due and not self.stopped:
-                self.changed.wait(seconds)
-            self.due = False
-            return not self.stopped
 
 
 class Maintenance:
@@ -95,8 +32,8 @@ class Maintenance:
         self._writer = writer
         self._limit = memory_bytes
         self._background = background
-        self._flushing = _Worker("tsdb-flush")
-        self._compacting = _Worker("tsdb-compact")
+        self._flushing = Worker("tsdb-flush")
+        self._compacting = Worker("tsdb-compact")
         self._flushed_at = time.monotonic()
         #: The position of the log from which the next commit looks how much is in memory.
         self._look_at = 0
@@ -126,7 +63,7 @@ class Maintenance:
         if full and self._is_full(2):
             with worker.changed:  # the next flush empties the memory, or fails and stops all commits
                 while self._is_full(2) and self._writer.failure is None and not worker.stopped:
-                    worker.changed.wait(_LOOK_SECONDS)
+                    worker.changed.wait(LOOK_SECONDS)
 
     def _is_full(self, times: int) -> bool:
         versions, writer = self._writer.versions, self._writer
@@ -155,10 +92,10 @@ class Maintenance:
         if self._background and self.compactor.is_due:
             self._compacting.start(self._writer, self._compact)
             self._compacting.wake()
-        return SYNC_SECONDS if writer.durability == "interval" else _LOOK_SECONDS
+        return SYNC_SECONDS if writer.durability == "interval" else LOOK_SECONDS
 
     def _compact(self) -> float:
         if self._writer.failure is None:
             self._writer.reclaim()
             self.compactor.run_due(lambda: self._compacting.stopped)
-        return 60 * _LOOK_SECONDS  # files expire without anybody writing
+        return 60 * LOOK_SECONDS  # files expire without anybody writing

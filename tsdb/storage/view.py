@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tsdb.catalog.table import Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
 from tsdb.storage.handover import Handover
-from tsdb.storage.manifest import Manifest, TableEntry, ViewEntry
+from tsdb.storage.manifest import TableEntry, ViewEntry
 from tsdb.suggestion import hint
 from tsdb_format.errors import InvalidInput, NotFound
 
@@ -45,7 +45,7 @@ def drop_view(writer: Writer, name: str) -> ViewEntry:
     """Remove a view, with the table that was made for it. Raises NotFound."""
     with writer.writing():
         manifest = writer.versions.manifest
-        view = require(manifest, name)
+        view = require(manifest.views, name)
         manifest = replace(manifest, views={key: each for key, each in manifest.views.items() if each.id != view.id})
         target = manifest.target_of(view)
         handover = Handover()
@@ -68,10 +68,10 @@ def note_problem(writer: Writer, view: ViewEntry, problem: str | None) -> None:
             writer.commit(manifest.with_view(replace(known, problem=problem)))
 
 
-def require(manifest: Manifest, name: str) -> ViewEntry:
+def require(views: Mapping[str, ViewEntry], name: str) -> ViewEntry:
     """A view by its name, whatever the case. Raises NotFound with the nearest name."""
-    folded: Mapping[str, ViewEntry] = {view.name.lower(): view for view in manifest.views.values()}
-    found = manifest.views.get(name) or folded.get(name.lower())
+    folded = {view.name.lower(): view for view in views.values()}
+    found = views.get(name) or folded.get(name.lower())
     if found is None:
-        raise NotFound(f"no materialized view {name!r}; {hint(name, manifest.views)}")
+        raise NotFound(f"no materialized view {name!r}; {hint(name, views)}")
     return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tsdb.sql.environment import Parameters
     from tsdb.sql.statement import Query
     from tsdb.storage.store import Store
+    from tsdb.stream.stage import Stage
 
 
 class LiveQuery(Iterator[Result], AsyncIterator[Result]):
@@ -132,16 +133,8 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         for made in self._pipeline.outputs():
             self._token = self._encoded()
             if made and not self._feed.closed:
-                yield self._result(made)
+                yield result_of(self._stage, made, self._settings)
         self._token = self._encoded()
-
-    def _result(self, made: list[Any]) -> Result:
-        """What became of one batch."""
-        context = ExecContext(None, self._settings)  # type: ignore[arg-type]  # nothing is read any more
-        if not isinstance(self._stage, NativeStage):
-            return Result(ArrowRows(made[0], self._stage.columns, self._stage.types, context))
-        rows: Batch = concat_batches(made)
-        return Result(NativeSource(self._stage.columns, self._stage.schema, lambda: (context, iter([rows]))))
 
     def _encoded(self) -> str | None:
         position = self._pipeline.position
@@ -153,6 +146,15 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         self._pipeline.close()
         if self._turns is not None:
             self._turns.shutdown(wait=False)
+
+
+def result_of(stage: Stage, made: list[Any], settings: Settings) -> Result:
+    """What a stage made of one batch, as whoever asked has it."""
+    context = ExecContext(None, settings)  # type: ignore[arg-type]  # nothing is read any more
+    if not isinstance(stage, NativeStage):
+        return Result(ArrowRows(made[0], stage.columns, stage.types, context))
+    rows: Batch = concat_batches(made)
+    return Result(NativeSource(stage.columns, stage.schema, lambda: (context, iter([rows]))))
 
 
 def live_query(store: Store, text: str, parameters: Parameters, settings: Settings, resume: str | None) -> LiveQuery:

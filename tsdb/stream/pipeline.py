@@ -35,6 +35,10 @@ class Pipeline(Protocol):
     def counters(self) -> dict[str, Any]:
         """Its own counters, by public names."""
 
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds until something is due though nothing comes; None where nothing is."""
+
     def outputs(self) -> Iterator[list[Any]]:
         """What the last stage makes, without an end, until the feed is closed; an empty list wherever its driver pauses."""
 
@@ -58,6 +62,11 @@ class Stateless:
     def counters(self) -> dict[str, Any]:
         """See ``Pipeline``."""
         return self.driver.counters
+
+    @property
+    def seconds_left(self) -> float | None:
+        """See ``Pipeline``."""
+        return None
 
     def outputs(self) -> Iterator[list[Any]]:
         """See ``Pipeline``."""

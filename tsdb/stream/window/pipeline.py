@@ -59,7 +59,7 @@ class Windowed:
         self._place = self._here()
         self._arrived_at = self._emitted_at = wall_clock()
         self._late = self._emitted = 0
-        feed.timeout = self._seconds_left
+        feed.timeout = lambda: self.seconds_left
 
     # ------------------------------------------------------------------------------------------------ as a pipeline
 
@@ -108,8 +108,9 @@ class Windowed:
 
     # ------------------------------------------------------------------------------------------------ what is due
 
-    def _seconds_left(self) -> float | None:
-        """The seconds until something is due though nothing comes; None where nothing is."""
+    @property
+    def seconds_left(self) -> float | None:
+        """See ``Pipeline``."""
         due = []
         if self._idle is not None and self._open():
             due.append(self._arrived_at + self._idle)
