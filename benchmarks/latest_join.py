@@ -22,7 +22,7 @@ import tsdb
 
 KEYS = 10_000
 _CHUNK = 1_000_000
-_ON = {"enable_streaming_join_key_domain_pushdown": True}
+_ON: dict[str, object] = {"enable_streaming_join_key_domain_pushdown": True}
 PLANS: dict[str, dict[str, object]] = {
     "plain": {},
     "pushdown": _ON,
@@ -96,7 +96,7 @@ def bounded(database: tsdb.Database, entity: int) -> Run:
     whole = time.perf_counter() - started
     checksum = int(columns["payload"].sum()) + int(columns["partition_key"].sum())
     stats = result.stats
-    return Run(len(columns["payload"]), checksum, whole, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)  # type: ignore[call-overload]
+    return Run(len(columns["payload"]), checksum, whole, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)
 
 
 def measure(database: tsdb.Database, rows: int, repeats: int) -> Iterator[tuple[str, str, Run]]:
