@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 
 
 KERNELS := $(wildcard format/tsdb_format/kernels/*.py tsdb/exec/kernels/*.py)
 
-.PHONY: help demo test soak lint types format bench peers tsbs rates stream sets warm wheel clean
+.PHONY: help demo test soak lint types format bench peers tsbs vectors rates stream sets warm wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
@@ -47,6 +47,9 @@ peers: .venv/installed .venv/kernels ## the same questions on tsdb and DuckDB, a
 
 tsbs: .venv/installed .venv/kernels ## the query types of TSBS on tsdb and DuckDB, as ratios (ARGS='--hosts 400 --hours 36')
 	@$(BIN)/python -m benchmarks.tsbs $(ARGS)
+
+vectors: .venv/installed .venv/kernels ## the nearest vectors on tsdb, DuckDB and numpy, as ratios (ROWS=1000000, ARGS='--width 512')
+	@$(BIN)/python -m benchmarks.vector --rows $(or $(ROWS),1000000) $(ARGS)
 
 rates: .venv/installed .venv/kernels ## durable commits a second on tsdb, SQLite, DuckDB and ArcticDB, as ratios
 	@$(PIP) install '.[rates]' --quiet || echo "ArcticDB cannot be installed here and is left out" >&2
