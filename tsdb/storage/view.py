@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from tsdb_format.schema import Schema
 
 
-def create_view(writer: Writer, name: str, text: str, target: str | tuple[Schema, TableOptions]) -> ViewEntry:
-    """Add a view that writes to a table, which is made for it where its schema is given. Raises InvalidInput, NotFound."""
+def create_view(writer: Writer, name: str, text: str, target: str | tuple[Schema, TableOptions], checkpoint: str) -> ViewEntry:
+    """Add a view that writes to a table, which is made for it where its schema is given; ``checkpoint`` is where it begins.
+
+    Raises InvalidInput, NotFound.
+    """
     with writer.writing():
         manifest = writer.versions.manifest
         if name.lower() in {known.lower() for known in manifest.views}:
@@ -30,14 +33,16 @@ def create_view(writer: Writer, name: str, text: str, target: str | tuple[Schema
         manifests.check_name(manifest, name)
         number = manifest.next_table
         if isinstance(target, str):
-            view = ViewEntry(number, name, manifests.require(manifest, target).table.id, own=False, text=text)
+            entry = manifests.require(manifest, target)
         else:
             schema, options = target
             check_columns(schema.columns)
             table = Table(number + 1, name, schema, options, 1 + max(column.id for column in schema))
-            manifest = manifest.with_table(TableEntry(table))
-            view = ViewEntry(number, name, table.id, own=True, text=text)
-        writer.commit(replace(manifest.with_view(view), next_table=number + 2))
+            entry = TableEntry(table)
+        view = ViewEntry(number, name, entry.table.id, own=not isinstance(target, str), text=text)
+        manifest = manifest.with_view(view)
+        entry = entry.with_checkpoints({number: (writer.sequence, checkpoint)}, manifest.views.values())
+        writer.commit(replace(manifest.with_table(entry), next_table=number + 2))
         return view
 
 

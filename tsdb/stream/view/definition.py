@@ -13,6 +13,7 @@ from tsdb.sql.statement import CreateTable, CreateView, Query
 from tsdb.storage.view import create_view
 from tsdb.stream.feed import Feed
 from tsdb.stream.pipeline import Pipeline, pipeline_of
+from tsdb.stream.position import encoded
 from tsdb_format.errors import InvalidInput
 from tsdb_format.types import TAG_KINDS, ColumnType, Role, parse_type
 
@@ -28,24 +29,24 @@ def define(store: Store, statement: CreateView, settings: Settings) -> ViewEntry
     try:
         query = query_of(statement.text)
         pipeline = view_pipeline(query, settings, feed, None)
-        columns = dict(zip(pipeline.stage.columns, pipeline.stage.types, strict=True))
+        columns, position = dict(zip(pipeline.stage.columns, pipeline.stage.types, strict=True)), pipeline.position
         pipeline.close()
     finally:
         feed.close()
     if len(columns) < len(pipeline.stage.columns):
         raise InvalidInput("a materialized view has two columns of one name: give one another")
-    if pipeline.position is None:
+    if position is None:
         raise InvalidInput("this query cannot be gone on with where it was interrupted, and so be no materialized view")
     if statement.target is None:
         made = _stream(statement.name, columns, _tags(query, store.tables()))
-        return create_view(store.writer, statement.name, statement.text, (made.schema, made.options))
+        return create_view(store.writer, statement.name, statement.text, (made.schema, made.options), encoded(position))
     target = store.table(statement.target)
     if target.name.lower() in {token.text.lower() for token in query.tokens if token.is_name}:
         raise InvalidInput(f"a materialized view cannot write to {target.name!r}, which it reads")
     from tsdb.ingest.arrow import match_columns
 
     match_columns(target.schema, list(columns))
-    return create_view(store.writer, statement.name, statement.text, target.name)
+    return create_view(store.writer, statement.name, statement.text, target.name, encoded(position))
 
 
 def query_of(text: str) -> Query:

@@ -1,0 +1,258 @@
+"""Materialized views: each row once, whatever is interrupted, restarted, flushed or killed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tsdb
+from support.command import environment
+from support.view_case import SETTINGS, VIEWS, create, rows_of, run, sites_of
+from tsdb.stream.view import run as view_run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def manual(path: Path) -> tsdb.Database:
+    """A database whose views go on where they are asked to."""
+    return tsdb.open(path, threads=1, enable_view_maintenance=False)
+
+
+def rows(db: tsdb.Database, text: str) -> list[tuple[Any, ...]]:
+    return sorted(db.sql(text).fetchall())
+
+
+def joined(steps: int, first: int = 0) -> list[tuple[Any, ...]]:
+    """What the view with a join has: each row with the last site of its host then; the first steps were history."""
+    sites: dict[str, str] = {}
+    made = []
+    for step in range(first):
+        sites |= {each["host"]: each["site"] for each in sites_of(step)}
+    for step in range(steps):
+        if step >= first:
+            sites |= {each["host"]: each["site"] for each in sites_of(step)}
+        made += [(row["time"], row["host"], row["x"], sites[row["host"]]) for row in rows_of(step) if row["host"] in sites]
+    return sorted(made)
+
+
+def check(db: tsdb.Database, steps: int, first: int = 0) -> None:
+    """Every view has just the rows that it must, once it is up to date."""
+    for name in VIEWS:
+        db.refresh_view(name)
+    assert rows(db, "FROM doubled") == rows(db, VIEWS["doubled"])
+    (newest,) = db.sql("SELECT max(time) FROM s").fetchone()  # type: ignore[misc]
+    over = f"SELECT * FROM ({VIEWS['minutes']}) WHERE window_end <= TIMESTAMP '{newest}' - INTERVAL 30 SECOND"
+    assert rows(db, "FROM minutes") == rows(db, over)
+    assert rows(db, "SELECT time, host, x, site FROM joined") == joined(steps, first)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_views_have_each_row_once_whatever_is_interrupted(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(view_run, "COMMIT_ROWS", rng.choice((1, 7, 65_536)))
+    db = manual(tmp_path / "db")
+    first = rng.choice((0, 17))
+    if first:
+        create_tables(db)
+        for step in range(first):
+            run(db, step)
+        create_views(db)
+    else:
+        create(db)
+    for step in range(first, 70):
+        run(db, step)
+        if rng.random() < 0.3:
+            db.refresh_view(rng.choice(list(VIEWS)))
+        if rng.random() < 0.1:
+            db.flush()
+        if rng.random() < 0.1:
+            db.close()
+            db = manual(tmp_path / "db")
+    check(db, 70, first)
+    assert [(row[0], row[2], row[4]) for row in db.sql("SHOW MATERIALIZED VIEWS").fetchall()] == [
+        (name, "live", None) for name in sorted(VIEWS)
+    ]
+    db.close()
+
+
+def create_tables(db: tsdb.Database) -> None:
+    from support.view_case import TABLES
+
+    for text in TABLES:
+        db.sql(text)
+
+
+def create_views(db: tsdb.Database) -> None:
+    for name, text in VIEWS.items():
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}{SETTINGS.get(name, '')}")
+        db.refresh_view(name)
+
+
+def test_views_are_kept_up_in_the_background(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        create(db)
+        for step in range(30):
+            run(db, step)
+        expected = rows(db, VIEWS["doubled"])
+        wait_for(lambda: rows(db, "FROM doubled") == expected)
+    with tsdb.open(tmp_path / "db") as db:
+        run(db, 30)
+        expected = rows(db, VIEWS["doubled"])
+        wait_for(lambda: rows(db, "FROM doubled") == expected)
+        check(db, 31)
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_killed_writers_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    """A process is killed at any moment, again and again; its views go on behind just what they have written."""
+    step, rng = 0, random.Random(1)
+    path = f"{environment()['PYTHONPATH']}:{ROOT / 'tests'}"
+    for _ in range(5):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "support.view_case", str(tmp_path / "db"), str(step)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(PYTHONPATH=path, TSDB_KERNELS="auto"),
+        )  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        for _ in range(rng.randrange(20, 60)):
+            step = int(process.stdout.readline()) + 1
+        time.sleep(rng.random() / 50)
+        process.send_signal(signal.SIGKILL)
+        out, _ = process.communicate()
+        step = max([step, *(int(line) + 1 for line in out.split(b"\n")[:-1])])
+        with manual(tmp_path / "db") as db:
+            count = db.sql("SELECT count(*) FROM s").fetchone()
+            assert count is not None
+            if count[0] > sum(len(rows_of(each)) for each in range(step)):
+                step += 1  # committed, and not acknowledged
+            elif rows(db, "SELECT time, host, site FROM m") != expected_sites(step):
+                db.write("s", rows_of(step))  # killed between the two commits of a step
+                step += 1
+            for name in VIEWS:
+                assert not duplicates(db, name)
+            check(db, step)
+
+
+def expected_sites(steps: int) -> list[tuple[Any, ...]]:
+    return sorted((each["time"], each["host"], each["site"]) for step in range(steps) for each in sites_of(step))
+
+
+def duplicates(db: tsdb.Database, name: str) -> bool:
+    """Whether a view has windows twice."""
+    return name == "minutes" and bool(db.sql("SELECT 1 FROM minutes GROUP BY window_start, host HAVING count(*) > 1").fetchall())
+
+
+def test_a_view_into_a_table(tmp_path: Path) -> None:
+    with manual(tmp_path / "db") as db:
+        create_tables(db)
+        db.sql("CREATE TABLE t (at TIMESTAMP_MS TIME, host VARCHAR TAG, x DOUBLE, more BIGINT)")
+        db.sql("CREATE MATERIALIZED VIEW v INTO t AS SELECT host, time AS at, x FROM s WHERE x > 2")
+        db.sql("CREATE MATERIALIZED VIEW IF NOT EXISTS v INTO t AS SELECT host, time AS at, x FROM s")
+        db.write("s", rows_of(1))
+        assert db.refresh_view("V") == len([row for row in rows_of(1) if row["x"] > 2])
+        assert rows(db, "SELECT at, host, x FROM t") == sorted(set(rows(db, "SELECT time, host, x FROM s WHERE x > 2")))
+        db.sql("DROP MATERIALIZED VIEW v")
+        assert "t" in db.tables()
+        assert db.sql("SHOW MATERIALIZED VIEWS").fetchall() == []
+        db.sql("DROP MATERIALIZED VIEW IF EXISTS v")
+        with pytest.raises(tsdb.NotFound, match="no materialized view"):
+            db.sql("DROP MATERIALIZED VIEW v")
+        db.sql("CREATE MATERIALIZED VIEW v INTO t AS SELECT host, time AS at, x FROM s")  # it begins anew
+        assert db.refresh_view("v") == len(rows_of(1))
+
+
+def test_a_view_of_a_view(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db", threads=1) as db:
+        create(db)
+        db.sql("CREATE MATERIALIZED VIEW more AS SELECT time, host, x + 1 AS x FROM doubled")
+        for step in range(10):
+            run(db, step)
+        expected = rows(db, "SELECT time, host, x * 2 + 1 AS x FROM s WHERE x > 2")
+        wait_for(lambda: rows(db, "FROM more") == expected)
+
+
+def test_what_stops_a_view_is_told(tmp_path: Path) -> None:
+    with manual(tmp_path / "db") as db:
+        create_tables(db)
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT time, host, CAST(host AS BIGINT) AS n FROM s")
+        db.write("s", rows_of(1))
+        with pytest.raises(tsdb.Error):
+            db.refresh_view("v")
+        ((_, _, _, _, problem, _),) = db.sql("SHOW MATERIALIZED VIEWS").fetchall()
+        assert "Could not convert string" in problem
+    with tsdb.open(tmp_path / "db") as db:
+        ((_, _, _, _, problem, _),) = db.sql("SHOW MATERIALIZED VIEWS").fetchall()
+        assert "Could not convert string" in problem
+        db.sql("DELETE FROM s")
+        assert db.refresh_view("v") == 0
+        assert db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][4] is None
+        db.sql("DROP TABLE v")
+        db.write("s", [{**rows_of(1)[0], "host": "1"}])
+        wait_for(lambda: "was dropped" in str(db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][4]))
+
+
+def test_the_checkpoint_goes_with_a_backup_and_to_readers(tmp_path: Path) -> None:
+    with manual(tmp_path / "db") as db:
+        create(db)
+        for step in range(10):
+            run(db, step)
+            db.refresh_view("doubled")
+        db.backup(tmp_path / "copy")
+        for step in range(10, 14):
+            run(db, step)
+        shown = db.sql("SHOW MATERIALIZED VIEWS").fetchall()
+        with tsdb.open(tmp_path / "db", "r") as reader:
+            assert reader.sql("SHOW MATERIALIZED VIEWS").fetchall() == shown
+            with pytest.raises(tsdb.ReadOnly):
+                reader.refresh_view("doubled")
+    with manual(tmp_path / "copy") as db:
+        for step in range(10, 14):
+            run(db, step)
+        check(db, 14)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE MATERIALIZED VIEW v AS SELECT count(*) FROM s", "needs all rows"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT time, [x] AS l FROM s", "cast it"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT time, x, x FROM s", "two columns of one name"),
+        ("CREATE MATERIALIZED VIEW s AS SELECT time, x FROM s", "s"),
+        ("CREATE MATERIALIZED VIEW v INTO s AS SELECT time, x FROM s", "which it reads"),
+        ("CREATE MATERIALIZED VIEW v INTO m AS SELECT time, x FROM s", "no column 'x'"),
+        ("CREATE MATERIALIZED VIEW v INTO wrong AS SELECT time, x FROM s", "wrong"),
+        ("CREATE MATERIALIZED VIEW v AS DROP TABLE s", "a query is wanted"),
+        ("CREATE MATERIALIZED VIEW v", "expected AS"),
+    ],
+)
+def test_what_can_be_no_view_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with manual(tmp_path / "db") as db:
+        create_tables(db)
+        with pytest.raises((tsdb.InvalidInput, tsdb.NotFound), match=message):
+            db.sql(text)
+        assert db.sql("SHOW MATERIALIZED VIEWS").fetchall() == []
+        assert db.tables() == ["m", "s"]
+
+
+def test_a_view_without_a_time_has_the_moment_of_its_commit(tmp_path: Path) -> None:
+    with manual(tmp_path / "db") as db:
+        create_tables(db)
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT host, x FROM s")
+        db.write("s", rows_of(3))
+        db.refresh_view("v")
+        assert [column.name for column in db.schema("v").tags] == ["host"]
+        assert rows(db, "SELECT host, x FROM v") == rows(db, "SELECT host, x FROM s")
