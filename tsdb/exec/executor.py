@@ -93,8 +93,8 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             return sorted_rows(execute(child, context), keys)
         case Filter(child=child, predicate=predicate):
             return filtered_rows(execute(child, context), predicate)
-        case Aggregate():
-            return iter([_aggregate(plan, context)])
+        case Aggregate(child=scan):
+            return _chosen_blobs(iter([_aggregate(plan, context)]), scan, context)
         case Limit(child=TableScan() as scan, limit=int() as limit, offset=offset):
             return _limit(_scan(scan, context, limit + offset), limit, offset)
         case Limit(child=child, limit=limit, offset=offset):
@@ -128,13 +128,13 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
 def _selection(scan: TableScan, context: ExecContext, domains: Sequence[KeyDomain] = ()) -> Selection:
     table = context.snapshot.tables[scan.table]
     stats = context.stats.scan(scan, scan.table, scan.topk_id)
-    selection = Selection(table, scan.predicate, stats, domains, _computed(scan, table))
+    selection = Selection(table, scan.predicate, stats, domains, computed_by(scan, table))
     unlearned = Selection(table, scan.predicate, ScanStats(scan.table), computed=selection.sources.computed) if domains else None
     context.stats.when_asked(selection.stats, UnitCount(selection, unlearned).finish)
     return selection
 
 
-def _computed(scan: TableScan, table: TableSnapshot) -> Computed:
+def computed_by(scan: TableScan, table: TableSnapshot) -> Computed:
     """The columns that a scan computes."""
     if not scan.distances:
         return NOTHING_COMPUTED
@@ -273,14 +273,26 @@ def _of_groups(plan: TopK | Limit, context: ExecContext) -> Iterator[Batch]:
     from tsdb.exec.bucket_end import bucket_end
 
     end = bucket_end(plan, context.snapshot.tables) if context.settings.enable_topk_runtime_filter else None
-    if end is None:
-        groups = execute(plan.child, context)
-    else:
-        groups = iter([_aggregate(end.aggregate, context, end)])
-        groups = groups if end.having is None else filtered_rows(groups, end.having.predicate)
+    having = plan.child if isinstance(plan.child, Filter) else None
+    node = plan.child if having is None else having.child
+    assert isinstance(node, Aggregate)
+    groups = iter([_aggregate(node if end is None else end.aggregate, context, end)])
+    groups = groups if having is None else filtered_rows(groups, having.predicate)
     if isinstance(plan, TopK):
-        return sorted_rows(groups, plan.keys, plan.limit, plan.offset)
-    return _limit(groups, plan.limit, plan.offset)
+        groups = sorted_rows(groups, plan.keys, plan.limit, plan.offset)
+    else:
+        groups = _limit(groups, plan.limit, plan.offset)
+    return _chosen_blobs(groups, node.child, context)
+
+
+def _chosen_blobs(groups: Iterator[Batch], scan: TableScan, context: ExecContext) -> Iterator[Batch]:
+    """Groups with the blobs of the rows that they have chosen."""
+    table = context.snapshot.tables[scan.table]
+    if not any(field.type.kind is Kind.BLOB for field in table.table.schema.fields):
+        return groups
+    from tsdb.exec.late_payload import with_payloads
+
+    return with_payloads(groups, table, context.stats.of(scan))
 
 
 def _sort(node: Sort, scan: TableScan, context: ExecContext) -> Iterator[Batch]:
@@ -310,7 +322,7 @@ def _rows_at_most(scan: TableScan, table: TableSnapshot) -> int:
     stored = sum(file.row_count for file in table.files)
     if scan.predicate is None or stored <= _NATIVE_SORT_ROWS:
         return stored
-    selection = Selection(table, scan.predicate, ScanStats(scan.table), computed=_computed(scan, table))
+    selection = Selection(table, scan.predicate, ScanStats(scan.table), computed=computed_by(scan, table))
     return sum(int((held.stops - held.starts).sum()) for lane in selection.lanes() for held in selection.run_groups(lane))
 
 

@@ -26,6 +26,8 @@ _COUNT_IF = frozenset({"count_if", "countif"})
 NATIVE = frozenset({*_UNARY, *_BINARY, *_COUNT_IF})
 _NUMBERS = frozenset({Kind.INT32, Kind.INT64, Kind.FLOAT, Kind.DOUBLE})
 _UNORDERED = frozenset({Kind.BLOB, Kind.VECTOR})
+#: Functions that give the value of a row that they choose by another column.
+_CHOOSING = frozenset({"first", "last", "arg_min", "arg_max"})
 #: Functions that take DISTINCT here, and those of tags and attributes alone.
 _DISTINCT = frozenset({"count", "min", "max"})
 _OF_TAGS = frozenset({"count_distinct", "any_value"})
@@ -141,7 +143,7 @@ class CallReader:
 
 def result_type(function: str, kind: ColumnType) -> ColumnType | None:
     """DuckDB's type of an aggregate of a column of ``kind``; None where it has none, or it is not native."""
-    if kind.kind is Kind.VECTOR or (kind.kind is Kind.BLOB and function != "count"):
+    if kind.kind in _UNORDERED and function not in _CHOOSING and (kind.kind is Kind.VECTOR or function != "count"):
         return None
     match function:
         case "count" | "count_distinct":

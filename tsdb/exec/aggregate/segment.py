@@ -127,12 +127,12 @@ class RowBatch:
         return found
 
     def taken(self, name: str, at: IntArray) -> Vector:
-        """A column's values of some rows (ascending); where nothing has read the column, of no others."""
+        """A column's values of some rows (ascending); where nothing has read the column, of no others. Blobs as ``cells`` are."""
         if name in self._columns:
             return self._columns[name].take(at)
         mask = np.zeros(self.rows.count, np.bool_)
         mask[at] = True
-        return self.rows.select(mask).read(name)
+        return self.rows.select(mask).read_cells(name)
 
 
 def both(one: BoolArray, other: BoolArray | None) -> BoolArray:
