@@ -164,6 +164,9 @@ class Settings:
     enable_streaming_join_key_domain_through_filters: bool = _setting(
         True, _boolean, "the key domain also serves where the left side has conditions of its own"
     )
+    enable_streaming_join_snapshot_reuse: bool = _setting(
+        False, _boolean, "live LATEST JOINs that start over the same state of their right side load it once"
+    )
     enable_streaming_join_asof_bound: bool = _setting(
         False, _boolean, "with that pushdown an INNER ASOF JOIN leaves out left history before every value of its right side"
     )

@@ -372,3 +372,20 @@ def test_asof_takes_what_has_come_and_keeps_as_many_as_it_is_told(db: tsdb.Datab
             fact(150)
             assert [rate for _, rate in take(live, 4)] == [1, None, 2, last]
         db.sql("DELETE FROM rates")
+
+
+def test_queries_over_one_state_load_their_right_side_once(db: tsdb.Database) -> None:
+    settings = {**ON, "enable_streaming_join_snapshot_reuse": True}
+    rows, first = history(db, JOIN, settings)
+    again, second = history(db, JOIN, settings)
+    assert rows == again
+    assert (first["StreamingJoinSnapshotReused"], second["StreamingJoinSnapshotReused"]) == (0, 1)
+    assert history(db, JOIN.replace("entity = 7", "entity = 8"), settings)[1]["StreamingJoinSnapshotReused"] == 0
+    with db.stream(JOIN, settings=settings) as one, db.stream(JOIN, settings=settings) as other:
+        take(one, 2 * ROWS)
+        add_mapping(db, [(7, 9, "nine")])
+        add_facts(db, [9], 14_000)
+        assert {label for _, _, label in take(one, ROWS)} == {"nine"}
+        take(other, 2 * ROWS)
+        assert {label for _, _, label in take(other, ROWS)} == {"nine"}
+    assert len(history(db, JOIN, settings)[0]) == 4 * ROWS

@@ -226,6 +226,8 @@ class LatestCase:
                 **_ON, "streaming_join_key_domain_pushdown_max_rows": 0, "enable_streaming_join_key_domain_bloom_filter": True,
             },
             "shards": {**_ON, "enable_streaming_join_key_domain_shard_pruning": True, "enable_streaming_join_asof_bound": True},
+            "reused": {**_ON, "enable_streaming_join_snapshot_reuse": True},
+            "reused again": {"enable_streaming_join_snapshot_reuse": True},
         }  # fmt: skip
 
     def expected_start(self) -> list[tuple[Any, Any]]:

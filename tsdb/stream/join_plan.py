@@ -121,6 +121,7 @@ class JoinDriver(ScanDriver):
         """See ``Driver``; what became of the pushdown is said in words."""
         made = super().counters
         made["streaming_join_key_domain_pushdown"] = "; ".join(join.pushdown.text() for join in self._join.joins)
+        made["StreamingJoinSnapshotReused"] = sum(join.reused for join in self._join.joins)
         for join in self._join.joins:
             for name, count in join.pushdown.counters(join.history_stats).items():
                 made[name] = made.get(name, 0) + count

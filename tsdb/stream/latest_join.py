@@ -25,6 +25,7 @@ from tsdb.stream.arrivals import Arrivals, joined
 from tsdb.stream.gate import BoundaryGate
 from tsdb.stream.join_table import JoinTable, Timeline
 from tsdb.stream.key_domain_pushdown import ORDERED, Eligible, Pushdown, pushdown
+from tsdb.stream.right_snapshot import keep, kept
 from tsdb.stream.row_steps import RowSteps
 from tsdb.stream.version_table import VersionTable
 from tsdb_format.vector import IntArray, null_vector
@@ -82,6 +83,8 @@ class LatestJoin:
         self._table = _table_of(right, [key for _, key in self._keys], settings)
         self.gate = BoundaryGate()
         self.pushdown = Pushdown("no history was read")
+        #: Whether the right side had been loaded by another query.
+        self.reused = False
         self._conditions = [normalize(condition) for condition in right.conditions]
         self._compared = [Comparison(left, "=", other) for left, other in node.keys if (left, other) not in self._keys]
         self._compared += [part for part in node.condition if isinstance(part, Comparison) and part is not right.asof]
@@ -132,10 +135,18 @@ class LatestJoin:
         """Load the right side up to ``bound``."""
         if isinstance(self._left, LatestJoin):
             self._left.prepare(snapshot, bound)
-        side, devices = self._right.history, self._right.history.snapshot_of(snapshot).devices
-        for rows in side.history(snapshot, bound):
-            self._table.load(*self._right.steps.marked(rows), devices)
-        self._table.loaded(devices)
+        side, table = self._right.history, self._right.history.snapshot_of(snapshot)
+        shared = self._settings.enable_streaming_join_snapshot_reuse and isinstance(self._table, JoinTable)
+        what = (bound, side.scan, self._right.steps, self._right.keys)
+        found = kept(table, what) if shared else None
+        if found is not None:
+            self._table, self.reused = found, True
+        else:
+            for rows in side.history(snapshot, bound):
+                self._table.load(*self._right.steps.marked(rows), table.devices)
+            self._table.loaded(table.devices)
+            if shared and isinstance(self._table, JoinTable):
+                keep(table, what, self._table)
         self.gate.right_loaded(bound)
 
     def history(
