@@ -241,5 +241,6 @@ def test_blobs_of_every_kind_through_joins(tmp_path: Path) -> None:
         late, _ = both(db, sql)
         assert late["blob_bytes_read"] == 0
     late, early = both(db, "SELECT s.w, f.image FROM s JOIN f ON f.k = s.k AND s.w < 3")
+    assert late["blob_bytes_skipped"] > early["blob_bytes_skipped"]
     assert 0 < late["blob_bytes_read"] < early["blob_bytes_read"] / 3
     db.close()

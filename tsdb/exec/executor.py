@@ -40,7 +40,7 @@ from tsdb.plan.scanned import scanned_column
 from tsdb.plan.schema import output_schema
 from tsdb.plan.size import rows_about
 from tsdb.quoting import quoted_name
-from tsdb.storage.width import value_bytes
+from tsdb.storage.width import outside_bytes, value_bytes
 from tsdb_format.blob import of_sizes
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
@@ -128,9 +128,20 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
 def _selection(scan: TableScan, context: ExecContext, domains: Sequence[KeyDomain] = ()) -> Selection:
     table = context.snapshot.tables[scan.table]
     stats = context.stats.scan(scan, scan.table, scan.topk_id)
+    if table.table.options.shard_by and scan.row_id is None:  # which names a file by its place among all
+        from tsdb.exec.shard_domain import shards_of_members
+
+        shards = shards_of_members(table.table, scan.predicate)
+        table = table if shards is None else shards.kept(table, stats)
     selection = Selection(table, scan.predicate, stats, domains, computed_by(scan, table))
     unlearned = Selection(table, scan.predicate, ScanStats(scan.table), computed=selection.sources.computed) if domains else None
-    context.stats.when_asked(selection.stats, UnitCount(selection, unlearned).finish)
+    unit_count = UnitCount(selection, unlearned)
+
+    def finish() -> None:
+        unit_count.finish()
+        stats.blob_bytes_skipped = max(outside_bytes(table, scan.columns) - stats.blob_bytes_read, 0)
+
+    context.stats.when_asked(stats, finish)
     return selection
 
 

@@ -28,6 +28,8 @@ class ScanStats:
     bytes_read: int = 0
     #: Bytes of blobs that are outside of pages.
     blob_bytes_read: int = 0
+    #: Of all such bytes of the table's files, where a blob is among the columns: those that were not read.
+    blob_bytes_skipped: int = 0
     topk_first_threshold: str | None = None
     topk_threshold_updates: int = 0
     rows_returned: int = 0
@@ -55,6 +57,7 @@ class ScanStats:
         out: dict[str, int | str | None] = dict(self.counts)
         out["bytes_read"] = self.bytes_read
         out["blob_bytes_read"] = self.blob_bytes_read
+        out["blob_bytes_skipped"] = self.blob_bytes_skipped
         out["rows_returned"] = self.rows_returned
         out["rows_merged"] = self.rows_merged
         if self.topk_id is not None:

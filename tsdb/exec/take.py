@@ -20,7 +20,7 @@ from tsdb.exec.hash_join import take_or_null
 from tsdb.exec.rows import FileRows, MergedRows, RowSet
 from tsdb.exec.source import ScanSources
 from tsdb.plan.node import Take
-from tsdb.storage.width import value_bytes
+from tsdb.storage.width import outside_bytes, value_bytes
 from tsdb_format.types import INT64
 from tsdb_format.vector import IntArray, Vector, concat, null_vector
 
@@ -75,6 +75,7 @@ class Taking:
         self._sources.count_touched()
         self._stats.take_candidates = self._ids.count
         self._stats.take_bytes_naive = round(self._ids.count * self._width)
+        self._stats.blob_bytes_skipped = max(outside_bytes(self._table, self._names) - self._stats.blob_bytes_read, 0)
 
     def run(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The rows with their late columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,14 @@ def value_bytes(table: TableSnapshot, name: str) -> float:
             found = _stored_bytes(held, column)
             stored, rows = (stored, rows) if found is None else (stored + found, rows + held.row_count)
     return stored / rows if rows else 0.0
+
+
+def outside_bytes(table: TableSnapshot, names: Iterable[str]) -> int:
+    """Bytes of a table's files that are blobs outside of pages; 0 where none of the columns has blobs."""
+    by_name = table.table.schema.by_name
+    if not any(name in by_name and by_name[name].type.kind is Kind.BLOB for name in names):
+        return 0
+    return sum(each.live_bytes for held in table.files if isinstance(held, OpenFile) for each in held.payloads)
 
 
 def _stored_bytes(held: TableFile, column: Column) -> int | None:
