@@ -70,6 +70,8 @@ def refuse_text(tree: exp.Query | None, tables: Mapping[str, Table], live: froze
         raise InvalidInput("this form of query cannot be followed live")
     for node in tree.find_all(exp.Table):
         if isinstance(node.this, exp.Identifier) and node.name.lower() in live and not is_local(node):
+            if node.args.get("sample") or node.args.get("pivots"):
+                refuse("TABLESAMPLE" if node.args.get("sample") else "PIVOT")
             for inside, around in ancestors(node):
                 check_above(inside, around, aggregates)
 

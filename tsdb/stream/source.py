@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsdb.exec.device_domain import DeviceDomain
+from tsdb.exec.executor import computed_by
 from tsdb.exec.key_domain import KeyDomain, KeyFilter
 from tsdb.exec.rows import RowSet
 from tsdb.exec.selection import BATCH_ROWS, Selection
@@ -22,7 +23,7 @@ from tsdb.exec.shard_domain import ShardDomain
 from tsdb.exec.stats import QueryStats, ScanStats
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import TableScan
-from tsdb.plan.predicate import And, Compare, Predicate
+from tsdb.plan.predicate import And, Compare, Predicate, columns_of
 from tsdb.storage.tombstone import Tombstones
 from tsdb.stream.arrivals import Arrivals, in_order_of_commit, in_storage_order, joined
 from tsdb.stream.storage_order import groups
@@ -88,9 +89,10 @@ class LiveSource:
             if isinstance(domain, ShardDomain):
                 table = domain.kept(table, self.history_stats)
         units = [domain for domain in domains if not isinstance(domain, ShardDomain)]
-        selection = Selection(table, predicate, self.history_stats, units)
+        computed = computed_by(self.scan, table)
+        selection = Selection(table, predicate, self.history_stats, units, computed)
         has_partner = KeyFilter([domain for domain in domains if isinstance(domain, KeyDomain)])
-        unlearned = Selection(table, predicate, ScanStats(self.scan.table)) if units else None
+        unlearned = Selection(table, predicate, ScanStats(self.scan.table), computed=computed) if units else None
         yield from self._read(selection, has_partner, groups(selection, first_rank), rows_max)
         UnitCount(selection, unlearned).finish()
 
@@ -121,7 +123,8 @@ class LiveSource:
         self._count_window(snapshot.tables[self.scan.table], table)
         for first, last in _parted(table, after, upto):
             predicate = And((Compare(SEQUENCE_NAME, ">", first), Compare(SEQUENCE_NAME, "<=", last)))
-            selection = Selection(table, _and(self.scan.predicate, predicate, *_times(table, first)), self.change_stats)
+            wanted = _and(self.scan.predicate, predicate, *_times(table, first))
+            selection = Selection(table, wanted, self.change_stats, computed=computed_by(self.scan, table))
             if last == first + 1:
                 found = self._pieces(selection, groups(selection))
             else:
@@ -160,11 +163,17 @@ class LiveSource:
         if now is None or now.id != self.table.id:
             raise NotFound(f"table {self.scan.table!r} was dropped while it was followed")
         if now is not self._checked:
-            for name in {*self.scan.columns, *(column.name for column in self.table.schema.tags)} - {SEQUENCE_NAME}:
+            for name in self._names():
                 if name not in now.schema or now.schema.column(name).id != self.table.schema.column(name).id:
                     raise InvalidInput(f"column {name!r} of {self.scan.table!r} was dropped or renamed while it was followed")
             self._checked = now
         return snapshot.tables[self.scan.table]
+
+    def _names(self) -> set[str]:
+        """The table's columns that are read."""
+        read = {*self.scan.columns, *(() if self.scan.predicate is None else columns_of(self.scan.predicate))}
+        read |= {distance.column for distance in self.scan.distances} | {column.name for column in self.table.schema.tags}
+        return read & set(self.table.schema.by_name)
 
     def _count_window(self, whole: TableSnapshot, kept: TableSnapshot) -> None:
         counts = self.change_stats.counts
