@@ -389,3 +389,19 @@ def test_queries_over_one_state_load_their_right_side_once(db: tsdb.Database) ->
         take(other, 2 * ROWS)
         assert {label for _, _, label in take(other, ROWS)} == {"nine"}
     assert len(history(db, JOIN, settings)[0]) == 4 * ROWS
+
+
+def test_windows_over_a_join(db: tsdb.Database) -> None:
+    sql = (
+        "SELECT window_start, label, count(*) AS n, min(v) AS least FROM TUMBLE((SELECT f.time, f.v, m.label FROM facts f INNER "
+        "LATEST JOIN mapping m ON f.k = m.k), time, INTERVAL 1 MILLISECOND) GROUP BY window_start, label"
+    )
+    add_facts(db, range(KEYS), 2_000_000)  # closes the windows before, whether or not a row comes live
+    made = []
+    for settings in (ON, OFF):
+        with db.stream(sql, settings=settings) as live:
+            rows = take(live, 3)
+            assert live.stats[BUILT] == (settings is ON)
+            made.append(sorted(rows))
+    assert made[0] == made[1]
+    assert [n for _, _, n, _ in made[0]] == [ROWS] * 3
