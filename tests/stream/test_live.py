@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,6 +120,35 @@ def test_blobs_and_large_commits_come_whole(db: tsdb.Database) -> None:
         assert taken(rows, 4) == sent
 
 
+def test_forms_of_select_over_each_batch(db: tsdb.Database) -> None:
+    db.sql("CREATE STREAM p (k INT, v FLOAT[2])")
+    near = "array_distance(v, [0, 0]::FLOAT[2])"
+    for sql, wanted in [
+        (f"SELECT k, {near} AS d FROM p", [(1, 5.0), (2, 13.0)]), (f"SELECT k FROM p WHERE {near} < 6", [(1,)]),
+        ("SELECT unnest([k, -k]) FROM p WHERE k = 1", [(1,), (-1,)]),
+        ("SELECT * EXCLUDE (time) FROM p", [(1, (3.0, 4.0)), (2, (5.0, 12.0))]),
+        ("SELECT k, (SELECT count(*) FROM table(names)) FROM p", [(1, 2), (2, 2)]),
+        ("SELECT p.k FROM p, range(2)", [(1,), (1,), (2,), (2,)]),
+        ("SELECT k FROM p WHERE EXISTS (SELECT 1 FROM table(names) WHERE host = 'a')", [(1,), (2,)]),
+        ("SELECT x.k FROM (SELECT k FROM p) x SEMI JOIN table(p) y ON x.k = y.k", [(1,), (2,)]),
+    ]:  # fmt: skip
+        db.sql("INSERT INTO p VALUES (1, [3, 4]), (2, [5, 12])")
+        with db.stream(sql, settings=EARLIEST) as rows:
+            assert sorted(taken(rows, len(wanted)), reverse=True) == sorted(wanted, reverse=True), sql
+            db.sql("INSERT INTO p VALUES (1, [3, 4]), (2, [5, 12])")
+            assert sorted(taken(rows, len(wanted)), reverse=True) == sorted(wanted, reverse=True), sql
+        db.sql("DELETE FROM p")
+
+
+def test_what_is_dropped_is_let_go(db: tsdb.Database) -> None:
+    listeners = db._opened()._versions._listeners
+    rows = db.stream("SELECT v FROM s")
+    assert len(db._opened()._versions._listeners) == len(listeners) + 1
+    del rows
+    gc.collect()
+    assert db._opened()._versions._listeners == listeners
+
+
 # ---------------------------------------------------------------------------------------------------- what they refuse
 
 
@@ -138,6 +168,9 @@ def test_blobs_and_large_commits_come_whole(db: tsdb.Database) -> None:
         ("SELECT * FROM table(names) WHERE host IN (SELECT host FROM s)", "live"),
         ("SELECT * FROM (SELECT v FROM s ORDER BY v LIMIT 2)", "needs all rows"),
         ("WITH x AS (SELECT v FROM s) SELECT sum(v) FROM x", "needs all rows"),
+        ("SELECT * FROM s TABLESAMPLE 10%", "TABLESAMPLE"), ("SELECT * FROM s USING SAMPLE 3", "needs all rows"),
+        ("PIVOT s ON host USING sum(v)", "cannot be followed"),
+        ("SELECT * FROM table(names), (SELECT max(v) FROM s)", "needs all rows"),
         ("INSERT INTO s VALUES (1)", "only queries"), ("SELECT 1", "nothing to follow"),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
             raise
         self._stage = self._pipeline.stage
         self._settings = settings
+        weakref.finalize(self, self._feed.close)
         self._results = self._run()
         self._token = self._encoded()
 
