@@ -291,3 +291,27 @@ def test_thresholds_are_options_of_the_table(table: Table) -> None:
     assert text.endswith("WITH (blob_inline_max = 16, blob_packed_max = 200);")
     with pytest.raises(tsdb.InvalidInput, match="blob_inline_max"):
         table.db.sql("CREATE TABLE g (time TIMESTAMP_MS TIME, image BLOB FIELD) WITH (blob_inline_max = 99999999999)")
+
+
+@pytest.mark.parametrize("damage", ["byte", "cut", "gone"])
+def test_payload_files_that_only_the_log_names_are_checked(table: Table, damage: str) -> None:
+    """Blobs that are too large for the log lie beside it until a flush; a damaged one is named with its commit."""
+    table.write("a", range(3), lambda i: bytes([65 + i]) * (300 + i))
+    table.write("b", range(1), lambda i: b"small")
+    assert table.is_sound()
+    assert not [found for found in examine(table.path) if found.path.endswith(".blob")]  # nor a note
+    files = {path.stat().st_size: path for path in (table.path / "table").rglob("*.blob")}
+    assert len(files) == 3
+    path = files[301 + 24]
+    raw = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(raw[:100] + b"?" + raw[101:] if damage == "byte" else raw[:-5])
+    (found,) = [each for each in examine(table.path) if not each.note]
+    assert (found.table, Path(found.path).name in (path.name, path.parent.name)) == ("f", True)
+    assert "1 row of commit" in found.message
+    (note,) = table.db.check()
+    assert note == found
+    with pytest.raises((Corruption, tsdb.NotFound)):
+        table.db.sql("SELECT image FROM f WHERE host = 'a'").fetchall()
+    assert table.db.sql("SELECT image FROM f WHERE host = 'b'").fetchall() == [(b"small",)]

@@ -169,7 +169,7 @@ class _Check:
 
     def _check_others(self, manifest: Manifest) -> Iterator[Problem]:
         """Older manifests, and files that no manifest names."""
-        named = set(manifest.names)
+        named = set(manifest.names) | (set() if self._log is None else self._log.payloads)
         for name in manifests.versions(self._root):
             if name == manifest.name:
                 continue

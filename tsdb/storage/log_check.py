@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from tsdb.catalog.table import Table
+from tsdb.storage.blob_intake import payload_names
 from tsdb.storage.finding import Problem, problem_of
 from tsdb.storage.log_record import Change, decode
 from tsdb.storage.log_replay import DAMAGED_SUFFIX, replay
@@ -14,11 +17,13 @@ from tsdb.storage.log_segment import CHANGE, SUFFIX, list_segments
 from tsdb.storage.manifest import Manifest, TableEntry
 from tsdb_format.disk import PENDING_SUFFIX, Storage
 from tsdb_format.errors import Error, NotFound
+from tsdb_format.payload import PayloadFiles, verify_payloads
 from tsdb_format.types import ColumnType, Role
 
 
 class LogCheck:
-    """The log that belongs to a manifest, read in full. ``last_sequence`` is the last commit of the database that can be read.
+    """The log that belongs to a manifest, read in full. ``last_sequence`` is the last commit of the database that can be read,
+    ``payloads`` are the files that commits in the log have blobs in.
 
     ``devices``: by table id how many devices its device file has; None where that cannot be read. Raises NotFound where a segment
     vanishes meanwhile, as it does when a writer flushes.
@@ -33,6 +38,7 @@ class LogCheck:
         self._segments = list_segments(folder, storage)
         self.last_sequence = manifest.sequence
         self.problems: list[Problem] = []
+        self.payloads: set[str] = set()
         self._replay()
         self._look_at_obsolete()
         self._look_at_others()
@@ -68,6 +74,7 @@ class LogCheck:
             return
         for what in self._misfits(entry, change):
             self._wrong(entry.table.name, sequence, what)
+        self._verify_payloads(entry.table, sequence, change)
 
     def _misfits(self, entry: TableEntry, change: Change) -> Iterator[str]:
         known = self._devices.get(entry.table.id, 0)
@@ -87,6 +94,16 @@ class LogCheck:
                     yield f"gives column {number} as {vector.type}, which it is not"
         if change.row_count and entry.table.schema.time.id not in change.columns:
             yield "has rows without a time"
+
+    def _verify_payloads(self, table: Table, sequence: int, change: Change) -> None:
+        """Read the blobs of a commit that are not in the log itself."""
+        self.payloads |= payload_names(table, change.columns.values())
+        files = PayloadFiles(f"{Path(self._folder).parent}/{table.folder}", self._storage)
+        for vector in change.columns.values():
+            for rows, error in verify_payloads(vector, files):
+                found = problem_of(table.name, files.folder, error)
+                text = f"{found.message}: {len(rows):,} row{'s' * (len(rows) > 1)} of commit {sequence:,}, which the log has"
+                self.problems.append(replace(found, message=text))
 
     def _wrong(self, table: str, sequence: int, what: str) -> None:
         place = bisect_right([first for _, first in self._segments], sequence) - 1
