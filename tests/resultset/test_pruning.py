@@ -10,6 +10,7 @@ import pytest
 
 import tsdb
 from tsdb.catalog.table import TableOptions, build_schema
+from tsdb.resultset import run as runs
 from tsdb_format.types import Role
 
 TABLE = {"result_set_materialization_max_size": 0}
@@ -140,3 +141,43 @@ def test_the_files_of_a_database_are_pruned(tmp_path: Path) -> None:
             result = db.sql(f"{declared} SELECT n FROM t WHERE time IN RESULT SET s ORDER BY n", settings=settings)
             assert result.fetchall() == [(2005,), (3005,)]
             assert (result.stats["files_total"], result.stats["files_read"]) == (5, 2)
+
+
+@pytest.mark.parametrize("settings", [IN_MEMORY, TABLE], ids=["memory", "table"])
+def test_shards_without_a_member_are_not_opened(tmp_path: Path, settings: dict[str, object]) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        columns = [
+            ("time", "TIMESTAMP_US", Role.TIME),
+            ("host", "STRING", Role.TAG),
+            ("slot", "INT32", Role.TAG),
+            ("n", "INT64", Role.FIELD),
+        ]
+        db._store.create_table("t", build_schema(columns), TableOptions(shards=8, shard_by=("host", "slot")))
+        hosts = np.array([f"h{number % 40}" for number in range(4_000)])
+        db.write("t", {"time": np.arange(4_000), "host": hosts, "slot": np.arange(4_000) % 3, "n": np.arange(4_000)})
+        db.flush()
+        declared = "RESULT SET s AS (SELECT host, slot FROM t WHERE n IN (7, 8));"
+        result = db.sql(f"{declared} SELECT n FROM t WHERE (host, slot) IN RESULT SET s ORDER BY n", settings=settings)
+        rows = [row for (row,) in result.fetchall()]
+        assert rows == [n for n in range(4_000) if (n % 40, n % 3) in ((7, 1), (8, 2))]
+        assert result.stats["files_total"] == 8
+        assert result.stats["files_pruned_by_key_domain"] == (6 if settings is IN_MEMORY else 0)
+        assert result.stats["rows_total"] == 4_000
+        assert result.stats["rows_read"] == len(rows)
+
+
+@pytest.mark.parametrize("column", ["batch", "code", "(batch, code)"])
+def test_members_that_memory_should_not_hold(fleet: tsdb.Database, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+    monkeypatch.setattr(runs, "_HELD_SHARE", 0)
+    declared = column.strip("()")
+    script = f"""RESULT SET s AS (SELECT {declared} FROM one WHERE batch BETWEEN 2000 AND 2999);
+    SELECT count(*), min(batch), max(batch) FROM one WHERE {column} IN RESULT SET s AND code >= '';
+    SELECT count(*) FROM one WHERE {column} NOT IN RESULT SET s OR batch = 2500"""
+    with fleet.multi_query(script, settings=TABLE) as m:
+        members = m._outcome.sets[0].members
+        assert members is not None
+        assert members.is_large
+        assert m[0].fetchall() == [(1_000, 2_000, 2_999)]
+        assert m[0].stats["pages_read"] < 500
+        assert m[1].fetchall() == [(9_001,)]
+        assert members._numbers is None  # none was looked up here

@@ -9,7 +9,7 @@ import pytest
 
 import tsdb
 from support.result_set_case import SCRIPT
-from tsdb.sql.token import split_statements
+from tsdb.sql.token import is_whole, split_statements
 
 HOSTS = "RESULT SET hosts AS (SELECT host FROM alarm WHERE level > 3);"
 WAYS: tuple[dict[str, object], ...] = (
@@ -155,6 +155,8 @@ def test_parameters_and_settings(db: tsdb.Database) -> None:
     assert db.sql(one, {"l": 0}).fetchall() == [(100,)]
     with pytest.raises(tsdb.InvalidInput, match="named"):
         db.sql(one, [3])
+    with pytest.raises(tsdb.InvalidInput, match="a document has no parameters"):
+        db.multi_query({"queries": [{"table": "alarm"}]}, {"l": 1})
     with pytest.raises(tsdb.InvalidInput, match="a dict, JSON text or a script of SQL, not int"):
         db.multi_query(7)
 
@@ -165,6 +167,12 @@ def test_a_script_as_a_statement(db: tsdb.Database) -> None:
         db.sql(HOSTS)
     with pytest.raises(tsdb.InvalidInput, match="the script has 2 queries"):
         db.sql(f"{HOSTS} SELECT 1; SELECT 2")
+    assert [is_whole(text) for text in (HOSTS, f"SELECT 1; {HOSTS}", f"{HOSTS} SELECT 1;", "SELECT 1")] == [
+        False,
+        False,
+        True,
+        False,
+    ]
     assert list(split_statements(f"SELECT 1; {HOSTS}\n{HOSTS} SELECT 2; -- nothing\n")) == [
         "SELECT 1",
         f"{HOSTS}\n{HOSTS} SELECT 2",
@@ -266,3 +274,11 @@ def test_plans_are_never_kept(db: tsdb.Database, seed: int) -> None:
         found += db.sql(script, settings=settings).fetchall()
         db.sql(f"INSERT INTO alarm VALUES ('2024-01-01', 'h{50 + number + seed}', 9)")
     assert [count for (count,) in found] == [3, 4, 5, 6, 7]
+
+
+def test_groups_of_devices_in_a_set_are_native(db: tsdb.Database) -> None:
+    script = f"{HOSTS} SELECT host, count(*), max(slot) FROM machine WHERE host IN RESULT SET hosts GROUP BY host ORDER BY host"
+    assert db.sql(script).fetchall() == [("h13", 1, 1), ("h24", 1, 2), ("h3", 1, 0)]
+    plan = db.explain_multi_query(script, analyze=True).text or ""
+    assert "Aggregate by=[host]" in plan
+    assert "DuckQuery" not in plan

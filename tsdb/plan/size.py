@@ -21,7 +21,7 @@ from tsdb.plan.node import (
     TopK,
     children,
 )
-from tsdb.plan.predicate import Compare, InSet, Predicate, conjuncts
+from tsdb.plan.predicate import Compare, InSet, Member, Predicate, conjuncts
 from tsdb.plan.schema import output_schema
 from tsdb.storage.width import value_bytes
 
@@ -69,7 +69,8 @@ def bytes_about(plan: Plan, snapshot: Snapshot) -> float:
     """About how many bytes it would take to hold a plan's rows, its conditions taken into account."""
     rows = float(rows_about(plan, snapshot))
     for part in _conditions(plan):
-        rows *= _LEFT_BY_EQUALITY if isinstance(part, InSet) or (isinstance(part, Compare) and part.op == "=") else _LEFT_BY_OTHERS
+        equal = isinstance(part, InSet | Member) or (isinstance(part, Compare) and part.op == "=")
+        rows *= _LEFT_BY_EQUALITY if equal else _LEFT_BY_OTHERS
     return rows * _row_bytes(plan, snapshot)
 
 

@@ -30,7 +30,7 @@ def explain_multi_query(
     analyze: bool,
 ) -> Result:
     """The levels of a request as a text; with ``analyze`` it is run, and every plan shows what was read."""
-    request = read_request(store, document)
+    request = read_request(store, document, parameters)
     if not analyze:
         return text_result("plan", list(_declared(request, resolve(request))))
     chosen = session.settings.changed(settings or {})

@@ -84,7 +84,8 @@ class MemberSet:
     """The members of the result set ``name``; not empty.
 
     ``runs`` are the domains of some of them each, which together are all; ``load`` numbers all members, once a row has to be looked
-    up. ``bytes`` is about what that takes in memory.
+    up. ``bytes`` is about what that takes in memory; where it is too much (``is_large``) scans only leave out units and rows that
+    cannot be members, and DuckDB, which can go to disk, looks the others up.
     """
 
     def __init__(
@@ -102,6 +103,9 @@ class MemberSet:
         self.types = tuple(types)
         self.count = count
         self.bytes = bytes
+        self.is_large = False
+        #: The members, one vector for each place in them, where these are in memory.
+        self.values: Sequence[Vector] | None = None
         #: Bytes of the table that holds them; 0 where memory does.
         self.table_bytes = table_bytes
         self._runs = tuple(runs)
@@ -118,10 +122,10 @@ class MemberSet:
         return f"{self.count:,} member{'s' if self.count != 1 else ''}{', table' if self.table_bytes else ''}"
 
     def contains(self, columns: Sequence[Vector]) -> BoolArray:
-        """Rows of some columns that are members; a row with a NULL is none."""
+        """Rows of some columns that are members (of a large set: that may be); a row with a NULL is none."""
         vectors = [comparable(vector) for vector in columns]
         found = self._may_contain(vectors)
-        if len(self._runs) == len(vectors) == 1 and self._runs[0][0].is_exact:
+        if self.is_large or (len(self._runs) == len(vectors) == 1 and self._runs[0][0].is_exact):
             return found
         rows: IntArray = np.flatnonzero(found)
         if len(rows):

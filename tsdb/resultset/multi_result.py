@@ -80,12 +80,14 @@ class MultiResult:
         return f"MultiResult({', '.join(self.names)}; {', '.join(f'{name}={count}' for name, count in self.stats.items())})"
 
 
-def read_request(store: Store, document: Mapping[str, Any] | str) -> Request:
+def read_request(store: Store, document: Mapping[str, Any] | str, parameters: Mapping[str, object] | None) -> Request:
     """A request from a document, as a dict or JSON text, or from a script of SQL."""
     if not isinstance(document, Mapping | str):  # whatever the caller's types say
         raise InvalidInput(f"a multi-query is a dict, JSON text or a script of SQL, not {type(document).__name__}")
     if isinstance(document, str) and document.lstrip()[:1] not in ("{", "["):
         return read_script(document)
+    if parameters:
+        raise InvalidInput("a document has no parameters: it is made of values")
     return read_document(document, {name.lower(): table for name, table in store.tables().items()})
 
 
@@ -98,7 +100,8 @@ def multi_query(
 ) -> MultiResult:
     """Run a multi-query: its sets now, its queries when their results are read."""
     chosen = session.settings.changed(settings or {})
-    return MultiResult(Run(store, session, read_request(store, document), chosen, parameters).run())
+    request = read_request(store, document, parameters)
+    return MultiResult(Run(store, session, request, chosen, parameters).run())
 
 
 def script_result(store: Store, session: Session, text: str, parameters: Parameters, settings: Settings) -> Result:

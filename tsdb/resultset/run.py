@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 Fate: TypeAlias = Literal["inlined", "table", "skipped", "repeated"]
 #: The part of ``memory_limit`` that the members of one run of a spilled set may take.
 _RUN_MEMORY_SHARE = 16
+#: The part of it that the members of a set may take where rows are looked up in it.
+_HELD_SHARE = 0.125
 _NAME_PREFIX = "__tsdb_set_"
 
 
@@ -259,6 +261,7 @@ class Run:
             if len(distinct):
                 spill.add(distinct, self._settings.threads)
             run.fate, run.table, run.members = "table", spill.snapshot(), spill.members(name)
+            run.members.is_large = run.members.bytes > self._settings.memory_limit * _HELD_SHARE
 
     def _is_full(self, distinct: Distinct) -> bool:
         return len(distinct) >= RUN_MEMBERS_MAX or distinct.bytes > self._settings.memory_limit // _RUN_MEMORY_SHARE

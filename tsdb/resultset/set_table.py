@@ -67,7 +67,9 @@ def memory_table(table: Table, distinct: Distinct) -> TableSnapshot:
 def memory_members(name: str, distinct: Distinct) -> MemberSet:
     """The members of a set in memory; there are some."""
     columns = distinct.columns()
-    return MemberSet(name, distinct.types, len(distinct), [domains_of(columns)], lambda: distinct.numbers, bytes=_bytes(columns))
+    made = MemberSet(name, distinct.types, len(distinct), [domains_of(columns)], lambda: distinct.numbers, bytes=_bytes(columns))
+    made.values = columns
+    return made
 
 
 class Spill:

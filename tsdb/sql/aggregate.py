@@ -20,6 +20,7 @@ from tsdb.plan.predicate import And, columns_of
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import NATIVE, SYNTAX_WORDS, CallReader, CallText, read_call
 from tsdb.sql.clause import Clauses, find_clauses, sort_expression, text_place
+from tsdb.sql.condition import reads_result_set
 from tsdb.sql.environment import Environment
 from tsdb.sql.group import Group, read_group
 from tsdb.sql.literal import only
@@ -130,8 +131,9 @@ def bind_aggregate(
         return None
     if not _may_aggregate(query, select):
         return None
-    if any(isinstance(part, exp.Query) for name, nodes in select.args.items() if name != "with_" for part in _walk(nodes)):
-        return None
+    for name, part in ((name, part) for name, nodes in select.args.items() if name != "with_" for part in _walk(nodes)):
+        if isinstance(part, exp.Query) and not (name == "where" and reads_result_set(part, environment)):
+            return None
     clauses = find_clauses(query.tokens, select, reference.node)
     items = None if clauses is None else _items(clauses, select)
     if clauses is None or items is None:

@@ -60,7 +60,7 @@ def pushed_predicates(select: exp.Select, tables: Mapping[str, Table], environme
         for part in conjuncts(where.this):
             if next(part.find_all(exp.Column), None) is None:
                 continue
-            predicate = binder.bind(part)
+            predicate = binder.bind(part) or binder.implied(part)
             if predicate is not None:
                 pushed.setdefault(id(reference.node), []).append(predicate)
     return pushed

@@ -88,12 +88,16 @@ def split_statements(text: str) -> Iterator[str]:
 
 
 def is_whole(text: str) -> bool:
-    """Whether every statement of a script is ended, by a semicolon outside of quotes and comments."""
+    """Whether every statement of a script is ended, by a semicolon outside of quotes and comments, and no query is missing."""
     last = None
+    first: list[Token] = []
     with suppress(InvalidInput):
         for token in read_tokens(text):
+            if last is not None and last.is_symbol(";"):
+                first = []
+            first += [token] if len(first) < 2 else []
             last = token
-        return last is None or last.is_symbol(";")
+        return last is None or (last.is_symbol(";") and not begins_script(first))
     return False
 
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsdb.catalog.shard import shards_of
 from tsdb.exec.device_domain import DeviceDomain
 from tsdb.exec.key_domain import KeyDomain
-from tsdb.exec.shard_domain import ShardDomain
+from tsdb.exec.shard_domain import ShardDomain, shards_with
 from tsdb.exec.stats import ScanStats
 from tsdb.plan.node import HashJoin, Plan, TableScan
 from tsdb.plan.schema import output_schema
@@ -213,13 +212,10 @@ def pushdown(shape: Eligible | str, table: JoinTable | VersionTable, snapshot: S
 
 def _leave_shards_out(made: Pushdown, table: Table, vectors: Sequence[Vector]) -> None:
     """Name the shards of the keys, where a row's shard is a hash of its key, and of all its versions the same."""
-    options, found = table.options, dict(zip(made.columns, vectors, strict=True))
-    known = options.shard_by and not options.shard_text and found.keys() >= set(options.shard_by)
-    if not known or (options.mode != "append" and any(table.schema.column(name).role is not Role.TAG for name in options.shard_by)):
-        return
-    wanted = frozenset(shards_of([found[name] for name in options.shard_by], options.shards).tolist())
-    made.shards = ShardDomain(wanted)
-    made.shards_pruned, made.shards_read = options.shards - len(wanted), len(wanted)
+    made.shards = shards_with(table, dict(zip(made.columns, vectors, strict=True)))
+    if made.shards is not None:
+        made.shards_read = len(made.shards.shards)
+        made.shards_pruned = table.options.shards - made.shards_read
 
 
 def _distinct(vector: Vector) -> Vector:
