@@ -187,9 +187,11 @@ class JoinTable:
 
     def rows_of(self, keys: Sequence[Vector]) -> IntArray:
         """The place of each left row's right row as the table is now; −1 where there is none."""
-        number = self.numbers_of(keys)
-        found = np.full(len(number), -1, np.int64)
+        number = self._numbers.numbers(keys, add=False)
         known = number >= 0
+        if known.all():
+            return self._row_of[number]
+        found = np.full(len(number), -1, np.int64)
         found[known] = self._row_of[number[known]]
         return found
 

@@ -235,7 +235,8 @@ class LatestJoin:
     def _output(self, left: Arrivals, right: IntArray) -> Iterator[Arrivals]:
         """The joined rows of some left rows, whose right rows are at these places of the table; −1: none."""
         if self._node.kind == "inner":
-            kept = np.flatnonzero(right >= 0)
+            matched = right >= 0
+            kept = np.arange(left.count) if matched.all() else np.flatnonzero(matched)
             for part in self._compared:
                 other = self._table.batch.vectors[part.right].take(right[kept]) if len(kept) else None
                 if other is not None:
