@@ -132,6 +132,31 @@ def test_pages_far_away_are_not_read(tmp_path: Path, page_rows: int, rows: int, 
     db.close()
 
 
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("where", ["files", "memory", "both"])
+def test_conditions_on_a_distance(tmp_path: Path, function: str, where: str) -> None:
+    for seed, kind in enumerate(("plain", "odd", "far")):
+        table = vector_table(tmp_path / kind, seed, page_rows=4, where=where, kind=kind)
+        target = random_vectors(np.random.default_rng(seed), 1, table.width, kind)[0]
+        for limit in (0, 1, 0.25, 100.5):
+            for op in ("<", "<=", ">", ">=", "=", "!="):
+                sql = f"SELECT n FROM t WHERE {function}(v, ?) {op} {limit}"
+                found, others = (table.db.sql(sql, [target], settings=WAYS[way]) for way in ("filter", "DuckDB over scans"))
+                assert sorted(found.fetchall()) == sorted(others.fetchall()), sql
+        table.db.close()
+
+
+def test_pages_beyond_a_radius_are_not_read(tmp_path: Path) -> None:
+    db, vectors = clustered(tmp_path / "db", 4, 1_000)
+    db.flush()
+    found = db.sql("SELECT n FROM t WHERE array_distance(v, ?) < 2 ORDER BY n", [vectors[333]])
+    near = np.flatnonzero(distances("array_distance", vectors, vectors[333]) < 2)
+    assert found.fetchall() == [(int(row),) for row in near]
+    assert 0 < len(near) < 100
+    assert int(found.stats["pages_pruned_by_filter"] or 0) > 200
+    db.close()
+
+
 def test_files_of_older_builds_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tsdb_format.writer.ball_sections", lambda columns: {})
     db, vectors = clustered(tmp_path / "db", 4, 1_000)

@@ -17,6 +17,7 @@ from tsdb.exec.kernels import distance as kernels
 from tsdb.plan.node import Distance
 from tsdb_format.ball import NO_VECTOR
 from tsdb_format.schema import Column, Schema
+from tsdb_format.statistics import HAS_BOUNDS, HAS_NAN, Statistics
 from tsdb_format.types import FLOAT, Role
 from tsdb_format.vector import BoolArray, IntArray, Vector, null_vector
 
@@ -94,6 +95,20 @@ class DistanceColumn(Column):
             return BallBounds(start, low, high, np.ones(count, np.bool_), nulls)
         kernels.bounds_of_balls(balls.centroid.reshape(-1), balls.radius, self.target, self.metric, low, high)
         return BallBounds(start, low, high, balls.radius != NO_VECTOR, nulls)
+
+    def statistics(self, source: FileSource) -> Statistics | None:
+        """Bounds of every page; None in files that do not have the column."""
+        file, name = source.file, source.stored_name(self.of)
+        if name is None:
+            return None
+        nulls, bounds = file.statistics(name, "page"), self.bounds(source)
+        first = np.searchsorted(bounds.start[:-1], np.arange(file.page_count) * file.rows_per_page)
+        low = np.minimum.reduceat(np.where(bounds.has_values, bounds.low, np.inf), first)
+        high = np.maximum.reduceat(np.where(bounds.has_values, bounds.high, -np.inf), first)
+        has_values = np.logical_or.reduceat(bounds.has_values, first)
+        unknown = np.isinf(low) & np.isinf(high)  # of NaN, too, nothing is known then
+        flags = (has_values * HAS_BOUNDS + (has_values & unknown) * HAS_NAN).astype(np.uint8)
+        return Statistics(nulls.row_count, nulls.null_count, flags, np.where(has_values, low, 0.0), np.where(has_values, high, 0.0))
 
 
 def distance_columns(distances: Sequence[Distance], schema: Schema) -> Mapping[str, DistanceColumn]:

@@ -87,12 +87,17 @@ class Selection:
         self._examined = self._kept = 0
         self._verdicts: dict[int, Verdicts] = {}
         self._excludes: dict[int, bool] = {}
-        self.row_conjuncts.sort(key=_cost)
+        self.row_conjuncts.sort(key=self._cost)
+
+    def _cost(self, part: Predicate) -> tuple[bool, int]:
+        """Order of conjuncts: few columns first, what looks up each value after what compares it, what is computed last."""
+        names = columns_of(part)
+        return not names.isdisjoint(self.sources.computed), 2 * len(names) + any(True for _ in members_in(part))
 
     def _place(self, part: Predicate) -> None:
         schema = self.table.table.schema
         names = columns_of(part)
-        if names and all(table_column(self.table, name).role in (Role.TAG, Role.ATTRIBUTE) for name in names):
+        if names and all(self.sources.column(name).role in (Role.TAG, Role.ATTRIBUTE) for name in names):
             self._tag_conjuncts.append(part)
             return
         if names == {schema.time.name}:
@@ -283,7 +288,7 @@ class Selection:
         if source.index not in self._verdicts:
 
             def of(name: str) -> Statistics | None:
-                column = table_column(self.table, name)
+                column = self.sources.column(name)
                 return None if column.role in (Role.TAG, Role.ATTRIBUTE) else source.statistics(column, "page")
 
             pages = source.file.page_count
@@ -391,11 +396,6 @@ def slices(starts: IntArray, stops: IntArray, rows_max: Callable[[], int]) -> It
                 first, last, row = first[:-1], last[:-1], int(starts[until])
         yield first, last
         at = until
-
-
-def _cost(part: Predicate) -> int:
-    """Order of conjuncts: few columns first, and what looks up each value after what compares it."""
-    return 2 * len(columns_of(part)) + any(True for _ in members_in(part))
 
 
 def _time_bounds(part: Predicate) -> tuple[int, int, bool]:

@@ -143,7 +143,10 @@ class FileSource:
         return self.open_file.device_number[local]
 
     def statistics(self, column: Column, level: str) -> Statistics | None:
-        """Statistics of a stored column, or None where the file does not have it."""
+        """Statistics of a stored column, or None where the file does not have it; of a computed one bounds of its pages."""
+        computed = self.computed.get(column.name)
+        if computed is not None:
+            return computed.statistics(self) if level == "page" else None
         name = self.stored_name(column)
         return None if name is None else self.file.statistics(name, level)
 

@@ -23,9 +23,16 @@ from tsdb_format.types import Kind
 
 K = ConstantKind
 Resolve = Callable[[exp.Column], Column | None]
+Compute = Callable[[exp.Expr], Column | None]
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
+
+
+def nothing_computed(node: exp.Expr) -> Column | None:
+    """No expression is a column."""
+    del node
+    return None
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
@@ -62,19 +69,12 @@ def tuple_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 class ConditionBinder:
-    """Binds conditions over the columns that ``resolve`` knows."""
-def reads_result_set(node: exp.Expr, environment: Environment) -> bool:
-    """Whether a subquery is what stands for a result set after IN."""
-    parent = node.parent
-    while isinstance(parent, exp.Subquery):
-        parent = parent.parent
-    return isinstance(parent, exp.In) and result_set_of(parent) in environment.members
+    """Binds conditions over the columns that ``resolve`` knows, and those that ``compute`` makes of expressions."""
 
-
-
-    def __init__(self, resolve: Resolve, environment: Environment) -> None:
+    def __init__(self, resolve: Resolve, environment: Environment, compute: Compute = nothing_computed) -> None:
         self._resolve = resolve
         self._environment = environment
+        self._compute = compute
 
     def bind(self, node: exp.Expr) -> Predicate | None:
         """The predicate of one condition; None where it is in doubt."""
@@ -115,7 +115,9 @@ def reads_result_set(node: exp.Expr, environment: Environment) -> bool:
     def _column(self, node: exp.Expr | None) -> Column | None:
         while isinstance(node, exp.Paren) and only(node, "this"):
             node = node.this
-        return self._resolve(node) if isinstance(node, exp.Column) else None
+        if node is None or isinstance(node, exp.Column):
+            return None if node is None else self._resolve(node)
+        return self._compute(node)
 
     def _flag(self, node: exp.Column) -> Predicate | None:
         column = self._resolve(node)
@@ -182,13 +184,7 @@ def reads_result_set(node: exp.Expr, environment: Environment) -> bool:
             constants.append(constant)
         return comparison.in_list(column, constants)
 
-    def implied(self, node: exp.Expr) -> Predicate | None:
-        """What a condition implies that is not bound as it is: of a large result set, that a row may be a member."""
-        while isinstance(node, exp.Paren) and only(node, "this"):
-            node = node.this
-        return self._in_result_set(node, wide=True) if isinstance(node, exp.In) and only(node, "this", "query") else None
-
-    def _in_result_set(self, node: exp.In, *, wide: bool = False) -> Predicate | None:
+    def _in_result_set(self, node: exp.In) -> Predicate | None:
         """``(columns) IN (SELECT … FROM the table of a result set)``; other subqueries are in doubt."""
         name = result_set_of(node)
         if name is None or name not in self._environment.members:
@@ -203,7 +199,7 @@ def reads_result_set(node: exp.Expr, environment: Environment) -> bool:
         fit = len(found) == len(columns) == len(members.types)
         if not fit or not all(are_members_comparable(c.type, kind) for c, kind in zip(found, members.types, strict=True)):
             return None
-        return Member(tuple(column.name for column in found), members) if wide or not members.is_large else None
+        return Member(tuple(column.name for column in found), members)
 
     def _is(self, node: exp.Is) -> Predicate | None:
         column = self._column(node.this)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.node import SortKey
 from tsdb.plan.predicate import Predicate
-from tsdb.sql.condition import ConditionBinder, conjuncts
+from tsdb.sql.condition import Compute, ConditionBinder, conjuncts, nothing_computed
 from tsdb.sql.constant import ConstantKind
 from tsdb.sql.distance import Distances
 from tsdb.sql.environment import Environment
@@ -111,7 +111,7 @@ class _Binder:
 
     def bind(self) -> NativeSelect:
         made = NativeSelect(self.reference)
-        made.predicates, made.complete = bind_where(self.select, self.reference, self.environment)
+        made.predicates, made.complete = bind_where(self.select, self.reference, self.environment, self.distances.column)
         made.outputs = self._outputs()
         made.keys = self._keys(made.outputs)
         counts = bind_counts(self.select, self.environment)
@@ -208,10 +208,12 @@ class _Binder:
         return self.resolve(node)
 
 
-def bind_where(select: exp.Select, reference: TableReference, environment: Environment) -> tuple[list[Predicate], bool]:
-    """The conjuncts of WHERE that are native, and whether these are all."""
+def bind_where(
+    select: exp.Select, reference: TableReference, environment: Environment, compute: Compute = nothing_computed
+) -> tuple[list[Predicate], bool]:
+    """The conjuncts of WHERE that are native, and whether these are all. ``compute`` tells columns that the scan computes."""
     where = select.args.get("where")
-    binder = ConditionBinder(lambda node: column_of(node, reference), environment)
+    binder = ConditionBinder(lambda node: column_of(node, reference), environment, compute)
     bound = [binder.bind(part) for part in conjuncts(where.this if where is not None else None)]
     return [predicate for predicate in bound if predicate is not None], None not in bound
 
