@@ -63,6 +63,14 @@ def result_set_of(node: exp.In) -> str | None:
     return table.name if isinstance(table, exp.Table) and only(table, "this") else None
 
 
+def reads_result_set(node: exp.Expr, environment: Environment) -> bool:
+    """Whether a subquery is what stands for a result set after IN."""
+    parent = node.parent
+    while isinstance(parent, exp.Subquery):
+        parent = parent.parent
+    return isinstance(parent, exp.In) and result_set_of(parent) in environment.members
+
+
 def tuple_of(node: exp.Expr) -> list[exp.Expr]:
     """The operands of ``(a, b)``; of anything else, itself."""
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
@@ -184,7 +192,13 @@ class ConditionBinder:
             constants.append(constant)
         return comparison.in_list(column, constants)
 
-    def _in_result_set(self, node: exp.In) -> Predicate | None:
+    def implied(self, node: exp.Expr) -> Predicate | None:
+        """What a condition implies that is not bound as it is: of a large result set, that a row may be a member."""
+        while isinstance(node, exp.Paren) and only(node, "this"):
+            node = node.this
+        return self._in_result_set(node, wide=True) if isinstance(node, exp.In) and only(node, "this", "query") else None
+
+    def _in_result_set(self, node: exp.In, *, wide: bool = False) -> Predicate | None:
         """``(columns) IN (SELECT … FROM the table of a result set)``; other subqueries are in doubt."""
         name = result_set_of(node)
         if name is None or name not in self._environment.members:
@@ -199,7 +213,7 @@ class ConditionBinder:
         fit = len(found) == len(columns) == len(members.types)
         if not fit or not all(are_members_comparable(c.type, kind) for c, kind in zip(found, members.types, strict=True)):
             return None
-        return Member(tuple(column.name for column in found), members)
+        return Member(tuple(column.name for column in found), members) if wide or not members.is_large else None
 
     def _is(self, node: exp.Is) -> Predicate | None:
         column = self._column(node.this)
