@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tsdb
+from tsdb.stream.live import result_of
 
 HOSTS = ("a", "b", "c", None)
 #: What a live query of the tests shows of a row.
@@ -54,7 +55,7 @@ class Consumer:
             made = next(self._outputs)
             self.token = self.query._encoded()
             if made:
-                yield self.query._result(made).fetchall()
+                yield result_of(self.query._stage, made, self.query._settings).fetchall()
 
     def _is_done(self) -> bool:
         position: Any = self.query._pipeline.position
