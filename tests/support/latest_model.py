@@ -103,7 +103,7 @@ class Model:
     def start(self, bound: int, *, history: bool, versions: bool = True) -> list[tuple[Row, Row | None]]:
         """Load the right side, and give the left history; of rows with ``versions`` each of them."""
         self.at = bound
-        every = self.fits is not None and self.right.mode == "versioned_kv"
+        every = self.fits is not None and self.right.mode == "versioned_kv" and self.live_right
         for row in sorted(self.right.rows if every else self.right.shown(), key=lambda row: row.arrival):
             if self.counts(row):
                 self._arrive(row)
