@@ -141,7 +141,7 @@ def _select_source(node: exp.Expr, alias: str, tables: Mapping[str, Table], envi
     bound = bind_select(node, tables, environment) or bind_last_row(node, tables, environment)
     if bound is None or not bound.native or bound.outputs is None:
         return None
-    columns = {shown: bound.reference.column(name) for shown, name in bound.outputs}
+    columns = {shown: bound.column(name) for shown, name in bound.outputs}
     if len({name.lower() for name in columns}) < len(bound.outputs):
         return None
     made = tuple(replace(column, name=shown) for shown, column in columns.items() if column is not None)
