@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tsdb.dbapi import apilevel, connect, paramstyle, threadsafety
     from tsdb.ingest.ingest import IngestReport
     from tsdb.result import Result
+    from tsdb.resultset.multi_result import MultiResult
     from tsdb.storage.store import WriteReport
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "IngestReport",
     "InvalidInput",
     "Locked",
+    "MultiResult",
     "NotFound",
     "ReadOnly",
     "Result",
@@ -49,6 +51,7 @@ _LAZY = {
     "Database": ("tsdb.database", "Database"),
     "ExternalBlob": ("tsdb.blob", "ExternalBlob"),
     "IngestReport": ("tsdb.ingest.ingest", "IngestReport"),
+    "MultiResult": ("tsdb.resultset.multi_result", "MultiResult"),
     "Result": ("tsdb.result", "Result"),
     "WriteReport": ("tsdb.storage.store", "WriteReport"),
     "apilevel": ("tsdb.dbapi", "apilevel"),

@@ -11,6 +11,7 @@ import pytest
 
 from support.result_set_case import COLUMNS, key_of
 from tsdb.exec import key_domain
+from tsdb.exec.kernels import numbering
 from tsdb.exec.key_domain import KeyDomain
 from tsdb.exec.literal import literal_vector
 from tsdb.exec.prune import CANNOT_MATCH
@@ -19,7 +20,7 @@ from tsdb.resultset.member_set import Distinct
 from tsdb.resultset.set_table import Spill, memory_members, memory_table, table_of
 from tsdb_format.summary import new_summary
 from tsdb_format.types import DOUBLE, INT32, INT64, STRING, ColumnType, parse_type
-from tsdb_format.vector import Vector
+from tsdb_format.vector import Pool, Vector
 
 KINDS = [parse_type(kind) for kind in dict.fromkeys(kind for kind, _, _ in COLUMNS.values())]
 
@@ -111,6 +112,18 @@ def test_many_keys_prune_by_ranges_of_neighbours(kind: ColumnType) -> None:
     verdicts = domain.named("d").verdicts(summary.statistics(500, 64, 100_000).take(slice(0, 200)), 200)
     wanted = [page * 500 % 20_000 < 1_000 for page in range(200)]
     assert [verdict != CANNOT_MATCH for verdict in verdicts] == wanted
+
+
+@pytest.mark.parametrize("mode", ["python", "jit"])
+def test_hashes_of_strings_are_those_of_each(mode: str) -> None:
+    texts = [b"", b"a", b"eight by", b"nine byte", "ä".encode() * 30, b"\x00"]
+    pool = Pool.of(texts)
+    hashes = np.empty(len(texts), np.uint64)
+    with np.errstate(over="ignore"):
+        numbering.hash_strings.resolve(mode)(pool.offsets, pool.data, hashes)
+        alone = [numbering.hash_bytes(pool.data, pool.offsets[at], pool.offsets[at + 1]) for at in range(len(texts))]
+    assert hashes.tolist() == [int(each) for each in alone]
+    assert len(set(hashes.tolist())) == len(texts)
 
 
 def test_loading_happens_once_and_only_for_rows_that_may_be_members(tmp_path: Path) -> None:

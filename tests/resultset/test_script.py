@@ -167,6 +167,9 @@ def test_a_script_as_a_statement(db: tsdb.Database) -> None:
         db.sql(HOSTS)
     with pytest.raises(tsdb.InvalidInput, match="the script has 2 queries"):
         db.sql(f"{HOSTS} SELECT 1; SELECT 2")
+    for words in ("EXPLAIN", "EXPLAIN ANALYZE", "EXPLAIN (ANALYZE, TIMINGS)"):
+        with pytest.raises(tsdb.InvalidInput, match="explain_multi_query"):
+            db.sql(f"{words} {HOSTS} SELECT 1")
     assert [is_whole(text) for text in (HOSTS, f"SELECT 1; {HOSTS}", f"{HOSTS} SELECT 1;", "SELECT 1")] == [
         False,
         False,

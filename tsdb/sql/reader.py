@@ -62,6 +62,10 @@ def read_statement(text: str) -> Statement:
         raise InvalidInput("there is no statement to run")
     if begins_script(tokens):
         return Script(text)
+    if tokens[0].upper == "EXPLAIN" and any(begins_script(tokens[at : at + 2]) for at in range(1, len(tokens))):
+        raise InvalidInput(
+            "EXPLAIN is for queries; of a script with result sets it is db.explain_multi_query or tsdb multi --explain"
+        )
     if any(token.is_symbol(";") for token in tokens):
         raise InvalidInput("one statement at a time: there is text after ';'")
     return read_tokens(text, tokens)
