@@ -47,16 +47,6 @@ class Arrivals:
         """The rows at the given indices, in that order."""
         return Arrivals(self.batch.take(rows), self.sequence[rows], self.device[rows], self.time[rows])
 
-    def take_runs(self, starts: IntArray, stops: IntArray) -> Arrivals:
-        """The rows of some ranges, end to end."""
-        if self.count < _RUN_ROWS * len(starts):
-            ends = np.cumsum(stops - starts)
-            return self.take(np.arange(self.count) + np.repeat(starts - np.append(0, ends[:-1]), stops - starts))
-        parts = [slice(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-        vectors = {name: concat([vector.take(part) for part in parts]) for name, vector in self.batch.vectors.items()}
-        arrays = (np.concatenate([values[part] for part in parts]) for values in (self.sequence, self.device, self.time))
-        return Arrivals(Batch(vectors, self.count), *arrays)
-
     def select(self, mask: BoolArray) -> Arrivals:
         """The rows whose mask is set."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
@@ -84,34 +74,46 @@ def joined(parts: list[Arrivals]) -> Arrivals:
     )
 
 
-def in_storage_order(rows: Arrivals, devices: DeviceTable) -> Arrivals:
-    """The rows by tags, time, commit; those of one commit that are alike in these as they came.
+def in_storage_order(parts: list[Arrivals], devices: DeviceTable) -> Arrivals:
+    """Rows of parts that are each ordered, by tags, time, commit; those of one commit that are alike in these as they came.
 
-    What is ordered already, such as each of several files, is put in order by runs of one device, not row by row.
+    Runs of one device are put in order, not rows, unless a device has rows of several parts among each other.
     """
-    device = rows.device
-    starts = np.concatenate(([0], np.flatnonzero(device[1:] != device[:-1]) + 1))
-    stops = np.append(starts[1:], rows.count)
-    rank = devices.ranks_of(device[starts])[0]
+    if len(parts) == 1:
+        return parts[0]
+    runs = [_runs(part.device) for part in parts]
+    part = np.repeat(np.arange(len(parts)), [len(starts) for starts, _ in runs])
+    starts, stops = (np.concatenate([pair[at] for pair in runs]) for at in (0, 1))
+    device = np.concatenate([each.device[begins] for each, (begins, _) in zip(parts, runs, strict=True)])
+    rank = devices.ranks_of(device)[0]
     order = np.argsort(rank, kind="stable")
-    goes_on = np.flatnonzero(rank[order[1:]] == rank[order[:-1]])
-    before, after = stops[order[goes_on]] - 1, starts[order[goes_on + 1]]
-    later = (rows.time[before] < rows.time[after]) | (
-        (rows.time[before] == rows.time[after]) & (rows.sequence[before] <= rows.sequence[after])
-    )
-    if not later.all() or not _ordered_within(rows, starts):
-        return _ordered(rows, (rows.sequence, rows.time, devices.ranks_of(device)[0]))
-    if (order[1:] > order[:-1]).all():
-        return rows
-    return rows.take_runs(starts[order], stops[order])
+    part, starts, stops, rank = part[order], starts[order], stops[order], rank[order]
+    for at in np.flatnonzero(rank[1:] == rank[:-1]).tolist():
+        one, other, last, first = parts[part[at]], parts[part[at + 1]], stops[at] - 1, starts[at + 1]
+        if (one.time[last], one.sequence[last]) > (other.time[first], other.sequence[first]):
+            rows = joined(parts)
+            return _ordered(rows, (rows.sequence, rows.time, devices.ranks_of(rows.device)[0]))
+    if sum(each.count for each in parts) < _RUN_ROWS * len(starts):
+        lengths = stops - starts
+        starts = starts + np.append(0, np.cumsum([each.count for each in parts]))[part]
+        place = np.cumsum(lengths) - lengths
+        return joined(parts).take(np.arange(int(lengths.sum())) + np.repeat(starts - place, lengths))
+    slices = zip(part.tolist(), starts.tolist(), stops.tolist(), strict=True)
+    return _copied([(parts[at], slice(start, stop)) for at, start, stop in slices])
 
 
-def _ordered_within(rows: Arrivals, starts: IntArray) -> bool:
-    """Whether the rows of each run are by time, then by commit."""
-    time, sequence = rows.time, rows.sequence
-    right: BoolArray = (time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (sequence[1:] >= sequence[:-1]))
-    right[starts[1:] - 1] = True
-    return bool(right.all())
+def _copied(pieces: list[tuple[Arrivals, slice]]) -> Arrivals:
+    """Ranges of rows, end to end."""
+    vectors = {name: concat([each.batch.vectors[name].take(rows) for each, rows in pieces]) for name in pieces[0][0].batch.vectors}
+    sequence = np.concatenate([each.sequence[rows] for each, rows in pieces])
+    device = np.concatenate([each.device[rows] for each, rows in pieces])
+    return Arrivals(Batch(vectors, len(device)), sequence, device, np.concatenate([each.time[rows] for each, rows in pieces]))
+
+
+def _runs(device: Int32Array) -> tuple[IntArray, IntArray]:
+    """Where runs of one device start and stop."""
+    cuts = np.flatnonzero(device[1:] != device[:-1]) + 1
+    return np.append(0, cuts), np.append(cuts, len(device))
 
 
 def in_order_of_commit(rows: Arrivals, devices: DeviceTable) -> Arrivals:

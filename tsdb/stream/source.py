@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Rows of a window that are brought into the order of their commits at once, unless one commit alone has more.
 WINDOW_ROWS = 262_144
+#: Windows that old commits, which merged files hold together, are parted into at most: each looks at the numbers of all their rows.
+_WINDOWS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class LiveSource:
                 kept = has_partner.filtered(selection.filtered(rows))
                 if kept.count:
                     parts.append(Arrivals.of(kept, self.scan.columns))
-            return in_storage_order(joined(parts), devices) if len(parts) > 1 else parts[0] if parts else None
+            return in_storage_order(parts, devices) if parts else None
 
         for arrivals in ordered_map(read, found, self.threads, first_alone=True):
             if arrivals is not None:
@@ -119,9 +121,10 @@ class LiveSource:
 
     def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
         """The rows of commits ``after`` < number ≤ ``upto`` by commit, those of one in the order of storage."""
-        table = window(self.snapshot_of(snapshot), after)
-        self._count_window(snapshot.tables[self.scan.table], table)
-        for first, last in _parted(table, after, upto):
+        whole = window(self.snapshot_of(snapshot), after)
+        self._count_window(snapshot.tables[self.scan.table], whole)
+        for first, last in _parted(whole, after, upto):
+            table = _without_later(window(whole, first), last)
             predicate = And((Compare(SEQUENCE_NAME, ">", first), Compare(SEQUENCE_NAME, "<=", last)))
             wanted = _and(self.scan.predicate, predicate, *_times(table, first))
             selection = Selection(table, wanted, self.change_stats, computed=computed_by(self.scan, table))
@@ -146,7 +149,7 @@ class LiveSource:
                 if kept.count:
                     parts.append(Arrivals.of(kept, self.scan.columns))
             if parts:
-                yield in_storage_order(joined(parts), selection.table.devices) if len(parts) > 1 else parts[0]
+                yield in_storage_order(parts, selection.table.devices)
 
     def deletes(self, snapshot: Snapshot, after: int, upto: int) -> Deletes:
         """The deletes of commits ``after`` < number ≤ ``upto``, ascending by number."""
@@ -208,7 +211,7 @@ def window(table: TableSnapshot, after: int) -> TableSnapshot:
 def _times(table: TableSnapshot, after: int) -> tuple[Predicate, ...]:
     """Bounds of the times of rows of commits after ``after``: of an old file that they overlay no other part is read."""
     fresh = [file for file in table.files if file.max_sequence > after]
-    if len(fresh) == len(table.files):
+    if len(fresh) == len(table.files) or not fresh:
         return ()
     time = table.table.schema.time.name
     low, high = min(file.min_time for file in fresh), max(file.max_time for file in fresh)
@@ -231,13 +234,12 @@ def _parted(table: TableSnapshot, after: int, upto: int) -> Iterator[tuple[int, 
     ]
     if not spans:
         return
-    if sum(rows for _, _, rows, _ in spans) <= WINDOW_ROWS:
-        yield after, upto
-        return
+    total = sum(rows for _, _, rows, _ in spans)
+    most = max(WINDOW_ROWS, total // _WINDOWS_MAX)
     first = after
     while first < upto:
         last = upto
-        while last > first + 1 and _rows_about(spans, first, last) > WINDOW_ROWS:
+        while last > first + 1 and _rows_about(spans, first, last) > most:
             last = first + (last - first) // 2
         yield first, last
         first = last
