@@ -41,17 +41,17 @@ class _LaneRuns:
         return slice(int(np.searchsorted(self.rank, first)), int(np.searchsorted(self.rank, last, "right")))
 
 
-def groups(selection: Selection, first_rank: int = 0, group_rows: int = GROUP_ROWS) -> Iterator[list[RowSet]]:
+def groups(selection: Selection, first_rank: int = 0) -> Iterator[list[RowSet]]:
     """The selected rows of devices from ``first_rank`` on; value filters not yet applied. Only several row sets need sorting."""
     lanes = [runs for lane in selection.lanes() if len((runs := _runs_of(selection, lane, first_rank)).found)]
-    for first, last in _stretches(lanes, group_rows):
+    for first, last in _stretches(lanes):
         parts = [(runs, part) for runs in lanes if (part := runs.between(first, last)).start < part.stop]
         selection.count_runs(sum(part.stop - part.start for _, part in parts))
         if len(parts) == 1:
             for rows in _rows(selection, *parts[0]):
                 yield [rows]
-        elif first == last and sum(int(runs.rows[part].sum()) for runs, part in parts) > 2 * group_rows:
-            yield from _by_time(selection, parts, group_rows)
+        elif first == last and sum(int(runs.rows[part].sum()) for runs, part in parts) > 2 * GROUP_ROWS:
+            yield from _by_time(selection, parts)
         else:
             yield [rows for runs, part in parts for rows in _rows(selection, runs, part)]
     selection.completed = True
@@ -69,15 +69,15 @@ def _runs_of(selection: Selection, lane: Lane, first_rank: int) -> _LaneRuns:
     return _LaneRuns(lane, found, partial, rank, np.concatenate(pieces) if pieces else np.empty(0, np.int64))
 
 
-def _stretches(lanes: list[_LaneRuns], group_rows: int) -> Iterator[tuple[int, int]]:
+def _stretches(lanes: list[_LaneRuns]) -> Iterator[tuple[int, int]]:
     """Ranges of ranks, both ends included, with about so many rows; a device with more is alone."""
     if not lanes:
         return
     ranks, place = np.unique(np.concatenate([runs.rank for runs in lanes]), return_inverse=True)
     rows = np.zeros(len(ranks), np.int64)
     np.add.at(rows, place, np.concatenate([runs.rows for runs in lanes]))
-    number = (np.cumsum(rows) - rows) // group_rows
-    large = rows > group_rows
+    number = (np.cumsum(rows) - rows) // GROUP_ROWS
+    large = rows > GROUP_ROWS
     begins = np.ones(len(ranks), np.bool_)
     begins[1:] = (number[1:] != number[:-1]) | large[1:] | large[:-1]
     starts = np.flatnonzero(begins)
@@ -93,12 +93,12 @@ def _rows(selection: Selection, runs: _LaneRuns, part: slice) -> Iterator[RowSet
         yield from selection.rows_of_runs(runs.lane, *selection.cut_runs(runs.lane, runs.found[some], runs.partial[some]))
 
 
-def _by_time(selection: Selection, parts: list[tuple[_LaneRuns, slice]], group_rows: int) -> Iterator[list[RowSet]]:
+def _by_time(selection: Selection, parts: list[tuple[_LaneRuns, slice]]) -> Iterator[list[RowSet]]:
     """The rows of one device with many of them, by stretches of time."""
     held = [(runs.lane, selection.cut_runs(runs.lane, runs.found[part], runs.partial[part])) for runs, part in parts]
     every = np.ones(1, np.bool_)
     low = INT64_MIN
-    for cut in (*_cuts(selection, [ranges for _, ranges in held], group_rows), None):
+    for cut in (*_cuts(selection, [ranges for _, ranges in held]), None):
         high = INT64_MAX if cut is None else cut - 1
         yield [
             rows for lane, ranges in held for rows in selection.rows_of_runs(lane, *selection.cut_ranges(ranges, every, low, high))
@@ -106,14 +106,14 @@ def _by_time(selection: Selection, parts: list[tuple[_LaneRuns, slice]], group_r
         low = high + 1 if cut is not None else low
 
 
-def _cuts(selection: Selection, held: list[Ranges], group_rows: int) -> list[int]:
+def _cuts(selection: Selection, held: list[Ranges]) -> list[int]:
     """Times between which one device has about so many rows, from every n-th time of each file."""
     time = selection.table.table.schema.time
     sampled: list[NDArray[np.int64]] = []
     for ranges in held:
         for column, index in enumerate(ranges.files):
             source: FileSource = selection.sources[index]
-            at = np.arange(int(ranges.starts[0, column]) + group_rows, int(ranges.stops[0, column]), group_rows)
+            at = np.arange(int(ranges.starts[0, column]) + GROUP_ROWS, int(ranges.stops[0, column]), GROUP_ROWS)
             if len(at):
                 sampled.append(source.read(time, at, at + 1).values)
     if not sampled:
