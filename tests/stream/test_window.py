@@ -12,7 +12,7 @@ import pytest
 
 import tsdb
 from support.window_case import Consumer, Groups, Model, Row
-from tsdb.stream.window import pipeline
+from tsdb.stream.window import held, pipeline
 
 DAY = datetime.datetime(2024, 1, 1)
 #: Seconds of ``DAY`` since DuckDB's origin of buckets, so that the model's windows start where DuckDB's do for these widths.
@@ -75,10 +75,13 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", range(12))
-def test_windows_are_those_of_the_model_and_of_a_bounded_query(db: tsdb.Database, form: str, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_windows_are_those_of_the_model_and_of_a_bounded_query(
+    db: tsdb.Database, form: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the order of arrival, how many commits a step has, where it is resumed, and what is in files."""
     rng = random.Random(f"{form} {seed}")
+    monkeypatch.setattr(held, "HELD_ROWS_MAX", rng.choice((0, 5, 262_144)))
     source, size, slide = FORMS[form]
     delay = rng.choice((0, 4, 12))
     outside = " WHERE x > 3" if rng.random() < 0.5 else ""
@@ -307,6 +310,78 @@ def test_a_query_around_windows_goes_by_windows(db: tsdb.Database) -> None:
     assert next(query).fetchall() == [(moment(10), "a", "Anna", 1, 1.0, 2)]
     assert query.stats["held_rows"] == 0
     query.close()
+
+
+CALLS = (
+    "count(*)", "count(i)", "sum(i)", "sum(x)", "avg(i)", "avg(x) AS mean", "min(t)", "max(t)", "min(time)", "max(x + i)",
+    "sum(i) FILTER (WHERE x > 3)", "round(avg(CAST(i AS FLOAT)), 2) + count(*) AS more", "upper(host) AS name", "max(b)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["TUMBLE(t, time, 10s)", "HOP(t, time, 5s, 15s)"])
+@pytest.mark.parametrize("emit", ["after close", "on update"])
+def test_many_rows_are_reduced_to_groups(db: tsdb.Database, monkeypatch: pytest.MonkeyPatch, source: str, emit: str) -> None:
+    """What aggregates have come to is held instead of rows, and they come to the same."""
+    monkeypatch.setattr(held, "HELD_ROWS_MAX", 200)
+    db.sql("CREATE STREAM t (time TIMESTAMP TIME, host VARCHAR TAG, x DOUBLE, i BIGINT, t VARCHAR, b BOOLEAN)")
+    text = (
+        f"SELECT window_start, host, {', '.join(CALLS)} FROM {source} AS w WHERE x < 9 AND w.host <> 'c' "
+        "GROUP BY window_start, w.host, window_end HAVING sum(x) > 1 ORDER BY window_start, host"
+    )
+    fill = (
+        "INSERT INTO t SELECT TIMESTAMP '2024-01-01' + INTERVAL (i % 30) SECOND, chr(CAST(97 + i % 3 AS INTEGER)), i % 11, "
+        "CASE WHEN i % 5 > 0 THEN 9000000000000000000 - i END, CASE WHEN i % 7 > 0 THEN 'text ' || i % 13 END, i % 2 = 0 "
+        "FROM range({}, {}) AS r(i)"
+    )
+    consumer = Consumer(db, text, seek_to="earliest", watermark_idle_timeout="never", watermark_delay="1m", emit=emit)
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for start in range(0, 2_000, 500):
+        db.sql(fill.format(start, start + 500))
+        found |= {row[:2]: row for batch in consumer.batches() for row in batch}
+        assert consumer.query.stats["held_rows"] < 200
+    db.sql("INSERT INTO t (time, host, x) VALUES ('2024-01-01 01:00:00', 'c', 1)")
+    found |= {row[:2]: row for batch in consumer.batches() for row in batch}
+    bounded_rows = db.sql(text).fetchall()
+    assert list(consumer.query.columns) == list(db.sql(text).columns)
+    assert consumer.query.types == db.sql(text).types
+    for row in bounded_rows:
+        for one, other in zip(found[row[:2]], row, strict=True):
+            assert one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other)
+    assert len(found) == len(bounded_rows)
+    consumer.close()
+
+
+@pytest.mark.parametrize(
+    "call", ["median(x)", "count(DISTINCT x)", "string_agg(host, ',' ORDER BY x, host)", "max(x, 2)", "stddev(x)"]
+)
+def test_rows_of_other_aggregates_are_held_as_they_came(db: tsdb.Database, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    monkeypatch.setattr(held, "HELD_ROWS_MAX", 3)
+    text = f"SELECT window_end, {call} FROM TUMBLE(s, time, 10s) GROUP BY window_end"
+    consumer = Consumer(db, text, watermark_idle_timeout="never")
+    for number in range(9):
+        insert(db, "s", [(number, "abc"[number % 3], float(number % 4))])
+        assert consumer.take() == []
+    assert consumer.query.stats["held_rows"] == 9
+    insert(db, "s", [(10, "a", 1.0)])
+    assert consumer.take() == [[row for row in db.sql(text).fetchall() if row[0] == moment(10)]]
+    consumer.close()
+
+
+def test_a_position_goes_on_with_the_windows(db: tsdb.Database) -> None:
+    """What a token reads again is what is held, however long the query has run."""
+    text = "SELECT window_end, count(*) FROM TUMBLE(s, time, 10s) GROUP BY window_end"
+    consumer = Consumer(db, text, seek_to="earliest", watermark_idle_timeout="never")
+    for number in range(300):
+        insert(db, "s", [(number, "a", 1.0)])
+    consumer.take()
+    token = consumer.token
+    consumer.close()
+    consumer = Consumer(db, text, token, watermark_idle_timeout="never")
+    assert consumer.take() == []
+    assert 10 <= consumer.query.stats["stream_live_rows"] < 20
+    insert(db, "s", [(300, "a", 1.0)])
+    assert consumer.take() == [[(moment(300), 10)]]
+    consumer.close()
 
 
 def test_rows_that_the_text_cannot_use_are_not_held(db: tsdb.Database) -> None:

@@ -11,7 +11,7 @@ from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.stream.stage import NativeStage
 from tsdb.stream.window.span import microseconds
 from tsdb_format.errors import InvalidInput
-from tsdb_format.types import ColumnType, parse_type
+from tsdb_format.types import HUGEINT, ColumnType, parse_type
 from tsdb_format.vector import Vector
 
 if TYPE_CHECKING:
@@ -70,9 +70,14 @@ def held_columns(query: WindowedQuery, data: Stage) -> dict[str, ColumnType]:
     return made
 
 
+def held_type(kind: str) -> ColumnType:
+    """The type of ours that DuckDB's of that name is; raises InvalidInput where there is none."""
+    return HUGEINT if kind == "HUGEINT" else parse_type(kind)
+
+
 def _parsed(name: str, kind: str) -> ColumnType:
     try:
-        return parse_type(kind)
+        return held_type(kind)
     except InvalidInput:
         raise InvalidInput(
             f"column {name!r} of the data of live windows is {kind}, which cannot be held: cast it, or leave it out"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tsdb.stream.stage import Stage
     from tsdb.stream.window.intake import Intake
     from tsdb.stream.window.paced import PacedFeed
+    from tsdb.stream.window.reduction import Reduction
     from tsdb.stream.window.watermark import Watermark
 
 #: The wall's clock in seconds, whose differences alone count. Tests set it.
@@ -39,6 +40,7 @@ class Windowed:
         watermark: Watermark,
         intake: Intake,
         stage: Stage,
+        reduction: Reduction | None,
         emission: Emission,
         idle: float | None,
         position: dict[str, Any] | None,
@@ -49,7 +51,8 @@ class Windowed:
         self._feed = feed
         self._watermark = watermark
         self._intake = intake
-        self._held = HeldRows(watermark.windows)
+        self._held = HeldRows(watermark.windows, reduction)
+        self._reduction = reduction
         self._emission = emission
         self._idle = idle
         #: The last commit up to which an earlier query has given what there is to give.
@@ -90,11 +93,12 @@ class Windowed:
                     self._take_in(part)
                 continue
             for numbers in self._step():
-                rows = self._held.rows_of(numbers)
+                rows, reduced = self._held.rows_of(numbers)
                 self._held.drop(self._watermark.gone)
                 self._place = self._here()
                 self._emitted += len(numbers)
-                found = list(self.stage.run(rows)) if rows.row_count else []
+                stage = self._reduction.final if reduced and self._reduction is not None else self.stage
+                found = list(stage.run(rows)) if rows.row_count else []
                 if found:
                     yield found
             self._held.drop(self._watermark.gone)
@@ -105,6 +109,8 @@ class Windowed:
         """See ``Pipeline``."""
         self._data.close()
         self.stage.close()
+        if self._reduction is not None:
+            self._reduction.close()
 
     # ------------------------------------------------------------------------------------------------ what is due
 

@@ -48,6 +48,27 @@ def _is_aggregate(item: exp.Expr) -> bool:
     )
 
 
+def group_columns(query: Query, tables: Mapping[str, Table]) -> list[str] | None:
+    """The columns by which a text of one SELECT groups the rows of windows; None where it groups by anything else."""
+    tree = parse_query(expand(query, tables).text)
+    if not isinstance(tree, exp.Select) or not tree.args.get("group"):
+        return None
+    keys = [item.unalias() for item in _keys(tree)]
+    return [key.name for key in keys] if all(isinstance(key, exp.Column) for key in keys) else None
+
+
+def _keys(select: exp.Select) -> list[Any]:
+    """What a SELECT groups by."""
+    group = select.args.get("group")
+    if group is None:
+        return list(select.expressions) if select.args.get("distinct") else []
+    if any(group.args.get(name) for name in ("grouping_sets", "cube", "rollup")):
+        refuse("GROUPING SETS over windows")
+    if group.args.get("all"):
+        return [item for item in select.expressions if not _is_aggregate(item)]
+    return [_item(select, key) for key in group.expressions]
+
+
 def _check_groups(select: exp.Select) -> None:
     for name, words in (
         ("limit", "LIMIT"),
@@ -61,15 +82,7 @@ def _check_groups(select: exp.Select) -> None:
     check_joins(select)
     if any(item.find(exp.Window) is not None for item in select.expressions):
         refuse("a window function over the groups of windows")
-    group = select.args.get("group")
-    if group is None:
-        keys = select.expressions if select.args.get("distinct") else []
-    elif group.args.get("all"):
-        keys = [item for item in select.expressions if not _is_aggregate(item)]
-    else:
-        keys = [_item(select, key) for key in group.expressions]
-        if any(group.args.get(name) for name in ("grouping_sets", "cube", "rollup")):
-            refuse("GROUPING SETS over windows")
+    keys = _keys(select)
     if not any(isinstance(key := item.unalias(), exp.Column) and key.name.lower() in (WINDOW_START, WINDOW_END) for item in keys):
         raise InvalidInput(
             "a live query over windows groups by window_start or window_end: other groups need all rows, which it never has"
