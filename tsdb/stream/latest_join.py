@@ -163,9 +163,10 @@ class LatestJoin:
         if self.pushdown.is_on and not self.pushdown.keys:
             return
         own = self.pushdown.everything
+        found = self._all_match()
         for rows in self._within_bound().history(snapshot, bound, (*domains, *own), rows_max, first_rank):
             left = self._steps.rows(rows)
-            yield from self._output(left, self._places(left, None))
+            yield from self._output(left, np.zeros(left.count, np.int64) if found else self._places(left, None))
 
     def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
         """Left rows of a window with the right rows that were the last when they came."""
@@ -178,6 +179,11 @@ class LatestJoin:
             self._table.settle(timeline)
         elif self._right.source is not None:
             self._table.settle(self._right.source.snapshot_of(snapshot).devices)
+
+    def _all_match(self) -> bool:
+        """Whether every left row of the history has a partner, and nothing of that is looked at."""
+        looked_at = any(side == "right" for _, side, _ in self._node.outputs) or self._conditions or self._compared
+        return bool(self.pushdown.devices) and not looked_at and self._right.asof is None
 
     def _within_bound(self) -> LiveSource | LatestJoin:
         """The left side; of an ASOF JOIN without the history before every right value, where the switch is on and types agree."""
