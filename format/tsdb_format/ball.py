@@ -22,8 +22,8 @@ __all__ = ["NO_BOUND", "NO_VECTOR", "Balls", "ball_sections", "cut_balls", "new_
 
 #: Section that says where the balls of a file's VECTOR columns begin.
 BALL_START = "ball.row_start"
-#: Rows of a ball at most, and those that it has before another device's first row ends it: few, so that what is far apart is rarely
-#: in one ball, and enough for balls to be small beside their vectors.
+#: Rows of a ball at most, and those of a device in a page that are put together with no other's: few, so that what is far apart is
+#: rarely in one ball, and enough for balls to be small beside their vectors.
 _ROWS_MAX, _ROWS_MIN = 128, 32
 _ALL_VALID = np.empty(0, np.bool_)
 
@@ -50,7 +50,7 @@ class Balls:
 def cut_balls(row_start: IntArray, rows_per_page: int) -> IntArray:
     """Where the balls of a file begin, and its row count at the end."""
     rows = int(row_start[-1])
-    out = np.empty(rows // _ROWS_MIN + -(-rows // rows_per_page) + 2, np.int64)
+    out = np.empty(2 * (rows // _ROWS_MIN + -(-rows // rows_per_page)) + 2, np.int64)
     return out[: cut(row_start, rows_per_page, _ROWS_MIN, _ROWS_MAX, out)]
 
 

@@ -16,7 +16,8 @@ NO_VECTOR, NO_BOUND = -1.0, np.inf
 def cut(row_start, rows_per_page, least, most, out):
     """Where balls begin, and the row count at the end; how many of these there are.
 
-    A ball ends after ``most`` rows, at a page's end, and before a device's first row once it has ``least`` rows.
+    What a device has in a page is parted into balls of at most ``most`` rows, as equal as can be. Neighbours that have less than
+    ``least`` rows there are put together until they have as many.
     """
     rows = row_start[len(row_start) - 1]
     at = np.int64(0)
@@ -24,10 +25,18 @@ def cut(row_start, rows_per_page, least, most, out):
     device = 0
     out[0] = 0
     while at < rows:
-        stop = min(at + most, (at // rows_per_page + 1) * rows_per_page, rows)
-        while row_start[device] < at + least and row_start[device] < rows:
+        page_end = min((at // rows_per_page + 1) * rows_per_page, rows)
+        while row_start[device + 1] <= at:
             device += 1
-        stop = min(stop, row_start[device])
+        stop = min(row_start[device + 1], page_end)
+        if stop - at >= least:
+            parts = (stop - at + most - 1) // most
+            stop = at + (stop - at + parts - 1) // parts
+        else:
+            following = device + 1
+            while stop < page_end and stop - at < least and min(row_start[following + 1], page_end) - stop < least:
+                stop = min(row_start[following + 1], page_end)
+                following += 1
         out[count] = stop
         count += 1
         at = stop
