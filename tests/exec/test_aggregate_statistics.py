@@ -146,6 +146,16 @@ def test_pages_in_one_bucket_are_not_read(history: History) -> None:
     assert pages(asked(history, (COUNT, *NUMBERS), (shifted, REGION))) == (PAGES // 2, PAGES // 2)
 
 
+def test_times_of_devices_in_one_bucket_are_not_read(history: History) -> None:
+    spread = Call("spread", "var_pop", "usage", DOUBLE)
+    wide = BucketKey("wide", FixedWidth(ROWS, 0), TIMESTAMP_MS)  # a file's rows of each device
+    assert pages(asked(history, (spread,), (HOST,))) == (PAGES, 0)
+    alone = asked(history, (spread,), (HOST,))["bytes_read"]
+    for keys in ((wide,), (wide, HOST), (HOST, wide), (wide, REGION, HOST)):
+        assert asked(history, (spread,), keys)["bytes_read"] == alone
+    assert asked(history, (spread,), (HOUR, HOST))["bytes_read"] > alone
+
+
 def test_pages_that_satisfy_a_predicate_wholly(history: History) -> None:
     counters = asked(history, (COUNT, *NUMBERS), (), Compare("usage", ">=", 1.25))  # from time 10 of host a, 2 of b, 0 of c and d
     assert pages(counters) == (2, PAGES - 2 - 2)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.bucket import Buckets
 from tsdb.exec.kernels.bucket import FIRST, LAST
@@ -74,6 +75,13 @@ class Cells:
             self.group = np.repeat(np.arange(self._groups), self._per_group)
             self.start = np.tile(self._first + np.arange(self._per_group) * self._width, self._groups)
         return self.group, self.start
+
+    def bucket_numbers(self, slots: IntArray) -> NDArray[np.uint16] | None:
+        """Numbers of the slots' buckets, ascending with these, that are sorted fast; None where there are none."""
+        if self._per_group is None or self._per_group >= 1 << 16:
+            return None
+        found: NDArray[np.uint16] = (slots % self._per_group).astype(np.uint16)
+        return found
 
     def _bucket(self, start: IntArray) -> IntArray:
         assert self._width is not None

@@ -49,7 +49,7 @@ class Aggregation:
         self._buckets = Buckets([key for key in node.keys if isinstance(key, BucketKey)], time.type)
         self._device_keys = [key for key in node.keys if not isinstance(key, BucketKey)]
         self._groups, self._values = groups_of(table.devices, self._device_keys, selection.device_mask)
-        self._segmenter = Segmenter(self._groups, self._buckets)
+        self._segmenter = Segmenter(self._groups, self._buckets, indexed=statistics)
         self._program = Program(node.calls, table)
         self._statistics = StatisticsReader(selection, self._segmenter, self._program) if statistics else None
         lanes = selection.lanes()
@@ -154,6 +154,11 @@ class Aggregation:
         kinds = [isinstance(key, BucketKey) for key in self._node.keys]
         if kinds == sorted(kinds):
             return slots
+        while not kinds[-1]:  # slots ascend by these already, and sorting leaves equals in order
+            kinds.pop()
+        numbers = self._cells.bucket_numbers(slots) if kinds == [True] else None
+        if numbers is not None:
+            return slots[np.argsort(numbers, kind="stable")]
         members = self._groups.members
         ranks = (value_ranks(values.take(members))[group[slots]] for values in self._values)
         buckets = (self._buckets.values(number, start[slots]).values for number in range(len(self._buckets)))

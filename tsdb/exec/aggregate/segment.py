@@ -143,12 +143,17 @@ def both(one: BoolArray, other: BoolArray | None) -> BoolArray:
 
 
 class Segmenter:
-    """Finds the segments of batches."""
+    """Finds the segments of batches.
 
-    def __init__(self, groups: Groups, buckets: Buckets) -> None:
+    With ``indexed``, the time index says in which bucket a device's rows are where that is one: their times are not read.
+    """
+
+    def __init__(self, groups: Groups, buckets: Buckets, *, indexed: bool) -> None:
         self.groups = groups
         self.buckets = buckets
+        self._indexed = indexed and len(buckets) > 0
         self._of_runs: dict[int, IntArray] = {}
+        self._bucket_of_runs: dict[int, tuple[IntArray, IntArray, BoolArray]] = {}
 
     def of_runs(self, source: FileSource) -> IntArray:
         """The group of each of a file's devices; of those that are not wanted it may be any."""
@@ -164,12 +169,34 @@ class Segmenter:
         rows = batch.rows
         if self.groups.count == 1 and not len(self.buckets):
             return Segments(np.array([rows.count]), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        found = self._from_index(rows) if self._indexed and isinstance(rows, FileRows) else None
+        if found is not None:
+            return found
         piece_stop, piece_group = self._pieces(rows)
         times = batch.time() if len(self.buckets) else _NO_TIMES
         room = rows.count if len(self.buckets) else len(piece_stop)
         stop, group, start = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
         count = kernels.segments(piece_stop, piece_group, times, self.buckets.described, stop, group, start)
         return Segments(stop[:count], group[:count], start[:count])
+
+    def _from_index(self, rows: FileRows) -> Segments | None:
+        """The segments of rows of devices each of which is in one bucket; None where one is in several."""
+        source = rows.source
+        known = self._bucket_of_runs.get(source.index)
+        if known is None:
+            first, last = (
+                self.buckets.first_ticks(times) for times in (source.file.resource.min_time, source.file.resource.max_time)
+            )
+            known = self._bucket_of_runs[source.index] = np.arange(len(first)), first, first == last
+        numbers, bucket, one = known
+        if not one.any():
+            return None
+        stop, run = _pieces(rows, numbers)
+        if not one[run].all():
+            return None
+        group, start = self.of_runs(source)[run], bucket[run]
+        ends = np.append(np.flatnonzero((group[1:] != group[:-1]) | (start[1:] != start[:-1])), len(run) - 1)
+        return Segments(stop[ends], group[ends], start[ends])
 
     def _pieces(self, rows: RowSet) -> tuple[IntArray, IntArray]:
         """Where each device's rows end, and its group."""
