@@ -33,9 +33,9 @@ class Listing(NamedTuple):
 def tables(snapshot: Snapshot) -> Listing:
     """What each table holds, in files and in memory: ``rows`` that a query sees, NULL where only reading them would tell.
 
-    ``stored_rows`` count every version that is stored, also those overwritten, deleted or expired.
+    ``stored_rows`` count every version that is stored, also those overwritten, deleted or expired. ``mode`` is 'table', or a stream's.
     """
-    names = ("name", "rows", "devices", "files", "columns", "stored_rows")
+    names = ("name", "rows", "devices", "files", "columns", "stored_rows", "mode")
     made: list[tuple[object, ...]] = []
     for name in sorted(snapshot.tables):
         seen = snapshot.tables[name]
@@ -43,8 +43,8 @@ def tables(snapshot: Snapshot) -> Listing:
         files = sum(isinstance(file, OpenFile) for file in table.files)
         stored = sum(file.row_count for file in table.files)
         rows = _visible_rows(seen, sum(file.row_count for file in seen.files))
-        made.append((name, rows, table.devices.count, files, len(table.table.schema), stored))
-    return Listing(names, (STRING, *(INT64,) * 5), made)
+        made.append((name, rows, table.devices.count, files, len(table.table.schema), stored, table.table.options.mode))
+    return Listing(names, (STRING, *(INT64,) * 5, STRING), made)
 
 
 def views(store: Store) -> Listing:

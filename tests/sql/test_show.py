@@ -30,12 +30,12 @@ def db(tmp_path: Path) -> Iterator[tsdb.Database]:
 
 def test_tables_count_rows_that_exist(db: tsdb.Database) -> None:
     result = db.sql("SHOW TABLES")
-    assert result.columns == ["name", "rows", "devices", "files", "columns", "stored_rows"]
-    assert result.fetchall() == [("cpu", 30, 3, 1, 4, 30), ("empty", 0, 0, 0, 2, 0)]
+    assert result.columns == ["name", "rows", "devices", "files", "columns", "stored_rows", "mode"]
+    assert result.fetchall() == [("cpu", 30, 3, 1, 4, 30, "table"), ("empty", 0, 0, 0, 2, 0, "table")]
     db.sql("INSERT INTO cpu VALUES ('2024-01-01', 'new', 1, NULL)")
-    assert db.sql("SHOW TABLES").fetchall()[0] == ("cpu", 31, 4, 1, 4, 31)
+    assert db.sql("SHOW TABLES").fetchall()[0] == ("cpu", 31, 4, 1, 4, 31, "table")
     db.sql("INSERT INTO cpu VALUES ('1970-01-01', 'h0', 2, NULL)")
-    assert db.sql("SHOW TABLES").fetchall()[0] == ("cpu", None, 4, 1, 4, 32)
+    assert db.sql("SHOW TABLES").fetchall()[0] == ("cpu", None, 4, 1, 4, 32, "table")
     db.compact()
     assert db.sql("SHOW TABLES").fetchall()[0][1] == db.sql("SELECT count(*) FROM cpu").fetchall()[0][0] == 31
     db.sql("DELETE FROM cpu WHERE host = 'h1'")

@@ -250,9 +250,8 @@ def _read_create_view(cursor: Cursor) -> CreateView:
 
 def _read_alter(cursor: Cursor) -> AlterTable:
     cursor.expect("ALTER")
-    if cursor.word() != "TABLE":
-        cursor.fail("TABLE after ALTER")
-    cursor.expect("TABLE")
+    if not cursor.accept("STREAM"):
+        cursor.expect("TABLE")
     from tsdb.sql.alter import read_alter_table
 
     return read_alter_table(cursor)
