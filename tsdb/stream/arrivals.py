@@ -75,9 +75,9 @@ def joined(parts: list[Arrivals]) -> Arrivals:
 
 
 def in_storage_order(parts: list[Arrivals], devices: DeviceTable) -> Arrivals:
-    """Rows of parts that are each ordered, by tags, time, commit; those of one commit that are alike in these as they came.
+    """Rows of parts, by tags, time, commit; those of one commit that are alike in these as they came.
 
-    Runs of one device are put in order, not rows, unless a device has rows of several parts among each other.
+    Where parts are ordered, as those of files are, runs of one device are put in order, not rows.
     """
     if len(parts) == 1:
         return parts[0]
@@ -88,11 +88,13 @@ def in_storage_order(parts: list[Arrivals], devices: DeviceTable) -> Arrivals:
     rank = devices.ranks_of(device)[0]
     order = np.argsort(rank, kind="stable")
     part, starts, stops, rank = part[order], starts[order], stops[order], rank[order]
-    for at in np.flatnonzero(rank[1:] == rank[:-1]).tolist():
-        one, other, last, first = parts[part[at]], parts[part[at + 1]], stops[at] - 1, starts[at + 1]
-        if (one.time[last], one.sequence[last]) > (other.time[first], other.sequence[first]):
-            rows = joined(parts)
-            return _ordered(rows, (rows.sequence, rows.time, devices.ranks_of(rows.device)[0]))
+    follows = all(
+        _place(parts[part[at]], stops[at] - 1) <= _place(parts[part[at + 1]], starts[at + 1])
+        for at in np.flatnonzero(rank[1:] == rank[:-1]).tolist()
+    )
+    if not follows or not all(_ordered_within(each, begins) for each, (begins, _) in zip(parts, runs, strict=True)):
+        rows = joined(parts)
+        return _ordered(rows, (rows.sequence, rows.time, devices.ranks_of(rows.device)[0]))
     if sum(each.count for each in parts) < _RUN_ROWS * len(starts):
         lengths = stops - starts
         starts = starts + np.append(0, np.cumsum([each.count for each in parts]))[part]
@@ -108,6 +110,19 @@ def _copied(pieces: list[tuple[Arrivals, slice]]) -> Arrivals:
     sequence = np.concatenate([each.sequence[rows] for each, rows in pieces])
     device = np.concatenate([each.device[rows] for each, rows in pieces])
     return Arrivals(Batch(vectors, len(device)), sequence, device, np.concatenate([each.time[rows] for each, rows in pieces]))
+
+
+def _place(rows: Arrivals, row: int) -> tuple[int, int]:
+    """A row's time and commit."""
+    return int(rows.time[row]), int(rows.sequence[row])
+
+
+def _ordered_within(rows: Arrivals, starts: IntArray) -> bool:
+    """Whether the rows of each run are by time, then by commit."""
+    time, sequence = rows.time, rows.sequence
+    right: BoolArray = (time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (sequence[1:] >= sequence[:-1]))
+    right[starts[1:] - 1] = True
+    return bool(right.all())
 
 
 def _runs(device: Int32Array) -> tuple[IntArray, IntArray]:
