@@ -1,8 +1,9 @@
-"""A join that shows wide columns of few rows: frames of large images, of which a list names some, in tsdb and in DuckDB.
+"""A join that shows wide columns of few rows: frames of large images, of which a list names some, in tsdb and elsewhere.
 
-``python -m benchmarks.join --frames 20000 --bytes 65536`` writes frames with an image and a vector of 512 each into tsdb and into
-DuckDB's native tables, compares the answers of the join with 50 selected frames and prints medians of interleaved runs, with and
-without late materialization. Needs twice the bytes of all images on disk; ``--directory`` says where.
+``python -m benchmarks.join --frames 20000 --bytes 65536`` writes frames with an image and a vector of 512 each into tsdb, DuckDB's
+native tables and, where these are installed, Lance and chDB, compares the answers of the join with 50 selected frames and prints
+medians of interleaved runs, of ours with and without late materialization. Needs the bytes of all images on disk for each;
+``--directory`` says where.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import click
 import numpy as np
 
 import tsdb
+from benchmarks.join_peer import Ask, peers
 from benchmarks.peers import interleaved_medians
 from benchmarks.report import Table, milliseconds, ratio
 
@@ -43,25 +45,30 @@ def main(frames: int, selected: int, size: int, directory: Path | None) -> None:
             db.sql(f"CREATE TABLE frames (time TIMESTAMP TIME, frame_id INT64, image BLOB, embedding VECTOR({_WIDTH}))")
             db.sql("CREATE TABLE selected (time TIMESTAMP TIME, frame_id INT64)")
             duck.execute(f"CREATE TABLE frames (time TIMESTAMP, frame_id BIGINT, image BLOB, embedding FLOAT[{_WIDTH}])")
+            keys = np.arange(selected) * (frames // selected)
+            others = peers(folder, keys)
             for part in _parts(frames, size):
                 db.write("frames", part)
                 duck.execute("INSERT INTO frames FROM part")
-            chosen = _times(np.arange(selected)) | {"frame_id": np.arange(selected) * (frames // selected)}
+                for other in others:
+                    other.add(part)
+            chosen = _times(np.arange(selected)) | {"frame_id": keys}
             db.write("selected", chosen)
             db.flush()
             duck.execute(f"CREATE TABLE selected AS SELECT range * {frames // selected} AS frame_id FROM range({selected})")
             duck.execute("CHECKPOINT")
-            _compare(db, duck)
+            _compare(db, duck, [way for other in others for way in other.ways()])
         duck.close()
 
 
-def _compare(db: tsdb.Database, duck: Any) -> None:
+def _compare(db: tsdb.Database, duck: Any, ways: list[tuple[str, Ask]]) -> None:
     calls: list[tuple[str, Callable[[str], Any], dict[str, object] | None]] = [
         ("tsdb", lambda sql: db.sql(sql).arrow(), {}),
         ("tsdb, late materialization off", lambda sql: db.sql(sql, settings=_OFF).arrow(), _OFF),
         ("DuckDB", lambda sql: duck.sql(sql).to_arrow_table(), None),
+        *((name, ask, None) for name, ask in ways),
     ]
-    first, *others = (sorted(map(tuple, (map(repr, row.values()) for row in call(QUERY).to_pylist()))) for _, call, _ in calls)
+    first, *others = (sorted(map(_plain, call(QUERY).to_pylist())) for _, call, _ in calls)
     if any(answer != first for answer in others):
         raise click.ClickException("the answers differ")
     medians = interleaved_medians([(call, QUERY) for _, call, _ in calls])
@@ -72,6 +79,11 @@ def _compare(db: tsdb.Database, duck: Any) -> None:
     click.echo(table.as_text())
     for (line,) in db.sql(f"EXPLAIN ANALYZE {QUERY}").fetchall():
         click.echo(line)
+
+
+def _plain(row: dict[str, Any]) -> tuple[Any, ...]:
+    key, image, embedding = row.values()
+    return int(key), bytes(image), [float(value) for value in embedding]
 
 
 def _times(places: np.ndarray[Any, Any]) -> dict[str, Any]:
