@@ -159,6 +159,48 @@ def test_rows_that_the_data_leaves_out_move_the_watermark(db: tsdb.Database) -> 
     assert [seconds(batch) for batch in consumer.take()] == [[(0, 10, "a", 1, 1, 1, 1)]]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        "(SELECT time, x * 2 AS x, host FROM s WHERE host = 'a')",
+        "(SELECT *, x + 1 AS z FROM s WHERE host || '' = 'a')",
+        "(SELECT s.time AS time, upper(s.host) AS host, s.x FROM s JOIN table(kept) AS kept ON s.host = kept.host)",
+        "(SELECT s.*, 1 + kept.x AS more FROM s JOIN table(kept) AS kept ON s.host = kept.host)",
+    ],
+)
+def test_so_do_rows_that_duckdb_leaves_out(db: tsdb.Database, data: str) -> None:
+    insert(db, "kept", [(0, "a", 1.0)])
+    consumer = Consumer(db, f"SELECT window_end, count(*) FROM TUMBLE({data}, time, 10s) GROUP BY window_end")
+    insert(db, "s", [(1, "a", 1.0)])
+    assert consumer.take() == []
+    insert(db, "s", [(10, "b", 1.0)])
+    assert consumer.take() == [[(moment(10), 1)]]
+    consumer.close()
+
+
+@pytest.mark.parametrize(
+    "data", ["(SELECT time + INTERVAL 1 HOUR AS time, x FROM s)", "(SELECT CAST(time AS TIMESTAMP) AS time FROM s)"]
+)
+def test_computed_times_make_a_watermark_of_their_own(db: tsdb.Database, data: str) -> None:
+    consumer = Consumer(db, f"SELECT window_end, count(*) FROM TUMBLE({data}, time, 10s) GROUP BY window_end")
+    for second_of, expected in ((1, 0), (9, 0), (12, 1)):
+        insert(db, "s", [(second_of, "a", 1.0)])
+        assert len(consumer.take()) == expected
+    consumer.close()
+
+
+def test_a_reader_in_another_handle_sees_the_same_windows(db: tsdb.Database) -> None:
+    text = f"SELECT {_COUNTED} FROM TUMBLE(s, time, 10s) GROUP BY ALL"
+    with tsdb.open(db.path, "r") as reader:
+        here, there = (Consumer(each, text, watermark_idle_timeout="never") for each in (db, reader))
+        for number in range(0, 60, 7):
+            insert(db, "s", [(number, "a", 1.0), (number - 3, "b", 2.0)])
+            assert list(map(sorted, here.take())) == list(map(sorted, there.take()))
+        assert here.query.stats["windows_emitted"] == there.query.stats["windows_emitted"] == 5
+        here.close()
+        there.close()
+
+
 def test_windows_over_a_latest_join_with_no_rows(db: tsdb.Database) -> None:
     """Rows without a partner give nothing, and yet time passes; a window of no rows that joined is none."""
     db.sql("CREATE TABLE m (time TIMESTAMP TIME, host VARCHAR TAG, site VARCHAR FIELD) WITH (mode = 'append')")

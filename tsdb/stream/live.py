@@ -18,7 +18,7 @@ from tsdb.stream.feed import Feed
 from tsdb.stream.pipeline import pipeline_of
 from tsdb.stream.position import decoded, encoded
 from tsdb.stream.stage import NativeStage
-from tsdb_format.errors import InvalidInput
+from tsdb_format.errors import Closed, InvalidInput
 
 if TYPE_CHECKING:
     from tsdb.settings import Settings
@@ -96,6 +96,9 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
                 raise StopIteration
             try:
                 return next(self._results)
+            except Closed:
+                self._finish()
+                raise StopIteration from None
             except BaseException:
                 self._feed.close()
                 self._finish()
@@ -133,8 +136,10 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
 
     def _run(self) -> Iterator[Result]:
         for made in self._pipeline.outputs():
+            if made and self._feed.closed:  # nobody gets these rows, and no token is behind them
+                return
             self._token = self._encoded()
-            if made and not self._feed.closed:
+            if made:
                 yield result_of(self._stage, made, self._settings)
         self._token = self._encoded()
 

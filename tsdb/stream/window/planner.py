@@ -10,7 +10,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.table import Table, TableOptions
 from tsdb.exec.context import ExecContext
 from tsdb.exec.stats import QueryStats
-from tsdb.plan.node import Filter, Given, HashJoin, Plan, Project, TableScan
+from tsdb.plan.node import Filter, Given, Plan, Project, TableScan
 from tsdb.plan.predicate import And, Predicate, columns_of, conjuncts
 from tsdb.plan.transform import transform
 from tsdb.sql.duration import parse_duration
@@ -23,6 +23,7 @@ from tsdb.stream.stage import ARRIVING, DuckStage
 from tsdb.stream.window.emission import Emission
 from tsdb.stream.window.held import HELD, WINDOW_END, WINDOW_START
 from tsdb.stream.window.intake import Intake, column_named, held_columns, held_type
+from tsdb.stream.window.lineage import timed_by
 from tsdb.stream.window.paced import PacedFeed, SourceTimes
 from tsdb.stream.window.pipeline import Windowed
 from tsdb.stream.window.reduction import Reduction, reduced_text, with_types
@@ -57,7 +58,7 @@ def windowed_pipeline(
     watermark = Watermark(query.windows, _us(settings.watermark_delay), _us(settings.allowed_lateness))
     if position is not None:
         watermark.set(position["watermark"])
-    table = _timed_by(plan, below, query.time)
+    table = timed_by(plan, below.columns, query.time)
     times = None if table is None else SourceTimes(snapshot.definitions[table.lower()], settings)
     paced = PacedFeed(feed, times, watermark, snapshot, -1 if position is None else int(position["upto"]))
     driver = driver_of(plan, paced, stats, settings, None if position is None else position["data"])
@@ -151,31 +152,6 @@ def _held_table(columns: dict[str, ColumnType], time_name: str | None) -> TableS
     )
     table = Table(0, HELD, Schema(made), TableOptions(mode="append"))
     return TableSnapshot(table, (), DeviceTable(table.schema, 1, {}, None), 0, lambda: 0)
-
-
-def _timed_by(plan: LivePlan, data: Stage, name: str) -> str | None:
-    """The live table whose time column is this column of the data; None where it is another, or that is not known."""
-    at = next((at for at, column in enumerate(data.columns) if column.lower() == name.lower()), None)
-    if at is None or isinstance(data, DuckStage):
-        return None
-    return _timed(plan.above, data.schema[at][0], plan)
-
-
-def _timed(plan: Plan, column: str, live: LivePlan) -> str | None:
-    match plan:
-        case Given():
-            return _timed(live.node, column, live)
-        case TableScan(table=name):
-            time_name = live.snapshot.definitions[name.lower()].schema.time.name
-            return name if column == time_name and any(scan.table == name for scan in live_scans(plan)) else None
-        case Filter(child=child):
-            return _timed(child, column, live)
-        case Project(child=child, outputs=outputs):
-            return _timed(child, dict(outputs)[column], live)
-        case HashJoin(left=left, right=right, outputs=outputs):
-            side, below = next((side, below) for name, side, below in outputs if name == column)
-            return _timed(left if side == "left" else right, below, live)
-    return None
 
 
 def _us(duration: str) -> int:
