@@ -1,4 +1,4 @@
-"""Which live table's own time a column of a live query is: then the watermark goes by all of its rows, not by those that are left."""
+"""Which live table's own time a column is: then the watermark goes by all rows of the table, not by those that are left."""
 
 from __future__ import annotations
 
