@@ -30,6 +30,15 @@ def _rows(db: tsdb.Database, settings: dict[str, object] | None = None) -> list[
         return m.results[0].fetchall()
 
 
+def _mapped(db: tsdb.Database) -> int | None:
+    """How many temporary data files this process has mapped; None where the system does not tell."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return None
+    lines = maps.read_text().splitlines()
+    return sum(f"{db.path}/{temporary.FOLDER}/" in line and ".tsf" in line for line in lines)
+
+
 def test_a_table_has_no_name_and_lasts_as_long_as_somebody_reads_it(db: tsdb.Database) -> None:
     m = db.multi_query(SCRIPT, settings=TABLES)
     assert m.stats["result_sets_table_backed"] == 2
@@ -38,7 +47,11 @@ def test_a_table_has_no_name_and_lasts_as_long_as_somebody_reads_it(db: tsdb.Dat
     rows = m.results[0].fetchall()
     assert len(rows) == 400
     assert m.results[0].fetchall() == rows  # again, from the same tables
+    read = m.results[0].stats["rows_read"]
+    assert _mapped(db) in (2, None)
     m.close()
+    assert m.results[0].stats["rows_read"] == read
+    assert _mapped(db) in (0, None)
     with pytest.raises(tsdb.Closed):
         m.results[0].arrow()
     del m

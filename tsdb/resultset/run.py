@@ -8,9 +8,9 @@ own query again. A set whose filter cannot be true any more is empty without bei
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from tsdb.resultset.set_table import (
 )
 from tsdb.sql.environment import parameter_names
 from tsdb.storage import temporary
+from tsdb.storage.snapshot import OpenFile
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.types import STORED_KINDS, ColumnType, parse_type
 
@@ -122,10 +123,16 @@ class Outcome:
         }
 
     def close(self) -> None:
-        """Let go of everything that was opened."""
+        """Let go of everything that was opened, and of the disk that the sets' tables take; counters stay."""
         for source in (*(each.source for each in self.sets), *(each.source for each in self.queries)):
             if source is not None:
+                source.context.stats.as_dict()  # they are completed from what is open
                 source.close()
+        for run in self.sets:
+            for file in () if run.table is None else run.table.files:
+                if isinstance(file, OpenFile):
+                    file.file.close()
+            run.table = run.members = None
 
 
 class Run:
@@ -168,7 +175,6 @@ class Run:
     def _level(self, number: int, level: Sequence[Declaration]) -> None:
         before = len(self._by_name)
         made = [self._started(each, number, f"{_NAME_PREFIX}{before + at}") for at, each in enumerate(level)]
-        self.outcome.sets += made
         self._at_once([partial(self._fill, each) for each in made if each.ran])
         self._by_name |= {each.declaration.name.lower(): each for each in made}
         found = {each.relation_name: (each.table, each.members) for each in made if each.table is not None}
@@ -178,6 +184,7 @@ class Run:
         """A set bound, and decided as far as that can be done without running it."""
         query = self._resolved(declaration.query, declaration.place)
         run = SetRun(declaration, level, name, query, "repeated")
+        self.outcome.sets.append(run)
         run.plan, run.source = self._bind(query, declaration.place)
         run.columns, run.types = tuple(run.source.columns), types_of(run.source)
         if not self._settings.enable_result_set_materialization:
@@ -231,6 +238,8 @@ class Run:
         """Run the query of a set for its members."""
         try:
             self._collect(run)
+        except (InvalidInput, NotFound) as error:
+            raise type(error)(f"{_before(run.declaration.place)}{error}") from error
         finally:
             self._done_with(run)
 
@@ -240,9 +249,9 @@ class Run:
         table, name = table_of(run.relation_name, run.types), run.declaration.name
         distinct = Distinct(run.types)
         most = self._settings.result_set_materialization_max_size
-        with ExitStack() as spilling:
+        with ExitStack() as opened:
             spill: Spill | None = None
-            for columns in vectors_of(run.source, run.types):
+            for columns in opened.enter_context(closing(vectors_of(run.source, run.types))):
                 if self._stopped.is_set():
                     return
                 distinct.add(columns)
@@ -250,7 +259,7 @@ class Run:
                     if not self._may_have_tables():
                         run.reason = f"more than {most:,} members, and there can be no temporary table"
                         return
-                    spill = spilling.enter_context(Spill(table, self._root, self._storage))
+                    spill = opened.enter_context(Spill(table, self._root, self._storage))
                 if spill is not None and self._is_full(distinct):
                     spill.add(distinct, self._settings.threads)
                     distinct = Distinct(run.types)
@@ -328,7 +337,7 @@ def types_of(source: Source) -> tuple[ColumnType, ...] | None:
         return None
 
 
-def vectors_of(source: Source, types: Sequence[ColumnType]) -> Iterator[list[Vector]]:
+def vectors_of(source: Source, types: Sequence[ColumnType]) -> Generator[list[Vector], None, None]:
     """The columns of a query's rows, some rows at a time."""
     if isinstance(source, NativeSource):
         for batch in source.batches():
