@@ -29,7 +29,7 @@ import tsdb
 from benchmarks.report import Table, machine_text
 
 _ROOT = Path(__file__).resolve().parent.parent
-_DDL = "CREATE STREAM facts (host VARCHAR, n BIGINT, sent_ns BIGINT) PRIMARY KEY host SHARDS 2 BY (hash(host))"
+DDL = "CREATE STREAM facts (host VARCHAR, n BIGINT, sent_ns BIGINT) PRIMARY KEY host SHARDS 2 BY (hash(host))"
 _HOSTS = 50
 _HEAD = struct.Struct("<II")
 #: Seconds that a slow follower rests after each batch.
@@ -116,7 +116,7 @@ class Follower:
 
     def start(self) -> None:
         """Start, or go on."""
-        self._process = _process("follow", *self._arguments)
+        self._process = start("follow", *self._arguments)
 
     def kill(self) -> None:
         """Kill it, and count that."""
@@ -144,14 +144,14 @@ def measure(folder: Path, rate: int, commits: int, seconds: float, kills: int, p
     """Run it all. Raises TimeoutError where a follower does not come to the end within ``patience`` seconds after the writer."""
     database = folder / "db"
     with tsdb.open(database) as db:
-        db.sql(_DDL)
+        db.sql(DDL)
     chance = random.Random(0)
     followers = [Follower(folder, database, phase) for phase in _PHASES]
     live, late, slow = followers
     live.start()
     slow.start()
     started = time.monotonic()
-    writer = _process("write", str(database), str(rate), str(commits), str(seconds), stdout=subprocess.PIPE)
+    writer = start("write", str(database), str(rate), str(commits), str(seconds), stdout=subprocess.PIPE)
     moments = sorted((chance.uniform(0.1, 0.9) * seconds, follower) for follower in followers for _ in range(kills))
     try:
         begins = [(seconds / 2, late)]
@@ -187,7 +187,8 @@ def _peek(kept: Path) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.int64
     yield from records(copy)
 
 
-def _process(*arguments: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+def start(*arguments: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+    """A process of this module."""
     paths = os.pathsep.join(str(_ROOT / part) for part in (".", "format", "cli"))
     command = [sys.executable, "-m", "benchmarks.stream", *arguments]
     return subprocess.Popen(command, cwd=_ROOT, env={**os.environ, "PYTHONPATH": paths}, stdout=stdout)
