@@ -405,3 +405,30 @@ def test_windows_over_a_join(db: tsdb.Database) -> None:
             made.append(sorted(rows))
     assert made[0] == made[1]
     assert [n for _, _, n, _ in made[0]] == [ROWS] * 3
+
+
+def test_a_reader_follows_both_sides(db: tsdb.Database) -> None:
+    with tsdb.open(db.path, mode="r") as reader, reader.stream(JOIN, settings=ON) as live:
+        assert {label for _, _, label in take(live, 2 * ROWS)} == {"three", "thirty"}
+        add_mapping(db, [(7, 3, "newer three"), (7, 8, "eight")])
+        add_facts(db, [3, 8, 9], 15_000)
+        assert {(k, label) for k, _, label in take(live, 2 * ROWS)} == {(3, "newer three"), (8, "eight")}
+        db.flush()
+        add_mapping(db, [(7, 9, "nine")])
+        add_facts(db, [9], 16_000)
+        assert {(k, label) for k, _, label in take(live, ROWS)} == {(9, "nine")}
+
+
+def test_versions_of_the_right_side_after_the_bound(db: tsdb.Database) -> None:
+    db.sql("CREATE STREAM owners (id BIGINT, k BIGINT, name STRING) PRIMARY KEY id WITH (mode = 'versioned_kv')")
+    db.write("owners", {"id": [1, 2], "k": [3, 30], "name": ["a", "b"]})
+    sql = "SELECT f.k, o.name FROM facts f INNER LATEST JOIN owners o ON f.k = o.k"
+    assert same(db, sql)[BUILT] == 1
+    with db.stream(sql, settings={"seek_to": "latest"}) as live:
+        db.write("owners", {"id": [1], "k": [5], "name": ["moved"]})  # key 3 has no row any more
+        add_facts(db, [3, 5, 30], 17_000)
+        assert set(take(live, 2 * ROWS)) == {(5, "moved"), (30, "b")}
+        db.write("owners", {"id": [2], "k": [30], "name": ["newer b"]})
+        db.sql("DELETE FROM owners WHERE id = 1")
+        add_facts(db, [3, 5, 30], 18_000)
+        assert set(take(live, ROWS)) == {(30, "newer b")}

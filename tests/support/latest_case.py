@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -118,7 +119,7 @@ class LatestCase:
         self.count = 0
         #: Of each left row that was ever written, by its number: tag, time and commit.
         self.places: dict[int, tuple[int, int, int]] = {}
-        self.deleted = False
+        self.deleted = self.ever_deleted = False
         self.keys_max = rng.choice((2, 4, 12))
         self._write("m", [self._sentinel("m")])
 
@@ -162,6 +163,12 @@ class LatestCase:
             self.places |= {row["v"]: (row[tag], row["time"], sequence) for row in rows}
 
     @property
+    def resumable(self) -> bool:
+        """Whether what both sides held at any commit can be told afterwards."""
+        shape = self.shape
+        return shape.right_mode == "append" and shape.left_mode != "table" and not self.ever_deleted and not shape.bounded_right
+
+    @property
     def newest(self) -> int:
         """The number of the newest commit."""
         store = self.database._store
@@ -179,9 +186,10 @@ class LatestCase:
             case "compact":
                 self.database.compact()
             case "delete m":
-                self.deleted = True
+                self.deleted = self.ever_deleted = True
                 self._delete("m", "id")
             case "delete f":
+                self.ever_deleted = True
                 self._delete("f", "k")
             case table:
                 self._write(table, [self._row(table) for _ in range(rng.randint(1, 6))])
@@ -227,6 +235,7 @@ class LatestCase:
             },
             "shards": {**_ON, "enable_streaming_join_key_domain_shard_pruning": True, "enable_streaming_join_asof_bound": True},
             "reused": {**_ON, "enable_streaming_join_snapshot_reuse": True},
+            "resumed": {**_ON, "stream_batch_rows": 2},
             "reused again": {"enable_streaming_join_snapshot_reuse": True},
         }  # fmt: skip
 
@@ -246,7 +255,7 @@ class LatestCase:
     def follow(self, settings: dict[str, Any]) -> Following:
         """A query from now on."""
         settings = {"seek_to": self.shape.seek, "keep_versions": self.model.keep, **settings}
-        return Following(self.database.stream(self.shape.sql, settings=settings))
+        return Following(lambda token: self.database.stream(self.shape.sql, settings=settings, resume=token))
 
     def ordered(self, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Rows in their order, left rows that are alike in tag, time and commit by their numbers: shards may part these."""
@@ -259,14 +268,23 @@ class LatestCase:
 class Following:
     """One live query, and what it has given."""
 
-    def __init__(self, query: LiveQuery) -> None:
-        self.query = query
+    def __init__(self, start: Callable[[str | None], LiveQuery]) -> None:
+        self._start = start
+        self.query = start(None)
         self.rows: list[tuple[Any, Any]] = []
 
-    def until(self, sentinel: int) -> None:
-        """Take batches until a left row has come."""
+    def go_on(self) -> None:
+        """End the query, and start another where it was."""
+        token = self.query.token
+        self.query.close()
+        self.query = self._start(token)
+
+    def until(self, sentinel: int, *, going_on: bool = False) -> None:
+        """Take batches until a left row has come; ``going_on``: each from a query of its own."""
         while not any(row[0] == sentinel for row in self.rows):
             self.rows += next(self.query).fetchall()
+            if going_on:
+                self.go_on()
 
 
 def _values(joined: list[tuple[Row, Row | None]]) -> list[tuple[Any, Any]]:
