@@ -97,6 +97,16 @@ def test_a_set_may_be_used_wherever_a_condition_stands(
         ("SELECT time::TIMESTAMP_S FROM machine LIMIT 1", "time"),
         ("WITH w AS (FROM machine) SELECT host FROM w WHERE slot = 3", "host"),
         ("SELECT host FROM machine WHERE host IN RESULT SET before", "host"),
+        ("SELECT DISTINCT host FROM machine WHERE host IN RESULT SET before", "host"),
+        (
+            "SELECT host FROM (SELECT host, count(*) AS n FROM machine WHERE host IN RESULT SET before GROUP BY host) WHERE n > 0",
+            "host",
+        ),
+        ("FROM (SELECT host FROM machine WHERE host IN RESULT SET before ORDER BY time, host LIMIT 2)", "host"),
+        ("SELECT max(host) FROM (SELECT * FROM machine WHERE host IN RESULT SET before ORDER BY time LIMIT 9)", "host"),
+        ("FROM (SELECT host FROM machine WHERE host IN RESULT SET before GROUP BY host ORDER BY host LIMIT 1)", "host"),
+        ("SELECT host FROM (SELECT DISTINCT ON (host) * FROM machine WHERE host IN RESULT SET before ORDER BY host, time)", "host"),
+        ("SELECT a.host FROM alarm a JOIN machine m USING (host) WHERE m.host IN RESULT SET before", "host"),
     ],
 )
 def test_a_set_may_be_any_query(db: tsdb.Database, settings: dict[str, object], declared: str, operand: str) -> None:

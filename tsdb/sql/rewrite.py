@@ -296,7 +296,7 @@ class _Rewriter:
             if place is None or len(set(shown)) < len(shown):
                 continue
             self._take_whole(select, bound.plan(), place)
-            replaced.add(id(bound.reference.node))
+            replaced |= _tables_in(select)
         return replaced
 
     def _replace_aggregates(self) -> set[int]:
@@ -307,14 +307,14 @@ class _Rewriter:
                 continue
             made = bind_aggregate(self.query, select, self.tables, self.environment)
             if made is not None and self._replace_limited(select, made):
-                replaced.add(id(made.text.reference.node))
+                replaced |= _tables_in(select)
                 continue
             splices = None if made is None else duck_splices(made, f"{INPUT_PREFIX}{len(self.inputs)}")
             if made is None or splices is None:
                 continue
             self._input(made.source())
             self.splices += splices
-            replaced.add(id(made.text.reference.node))
+            replaced |= {id(made.text.reference.node), *_tables_in(select.args.get("where"))}
         return replaced
 
     def _replace_limited(self, select: exp.Select, made: AggregateSelect) -> bool:
@@ -399,6 +399,11 @@ class _Rewriter:
         if listed:
             return [(after[1].end, after[1].end, f"{SEQUENCE_NAME}, ")]
         return [(after[1].start, after[1].start, f"({SEQUENCE_NAME}, "), (after[1].end, after[1].end, ")")]
+
+
+def _tables_in(node: exp.Expr | None) -> set[int]:
+    """The ids of the tables in a text that goes, those that stand for result sets too."""
+    return set() if node is None else {id(table) for table in node.find_all(exp.Table)}
 
 
 def _names_column(select: exp.Select) -> bool:
