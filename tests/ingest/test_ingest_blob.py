@@ -62,6 +62,25 @@ def test_the_command(folder: Path) -> None:
         _check(db)
 
 
+def test_a_table_that_is_made(folder: Path) -> None:
+    """The blobs stand in place of the column that names them; what fails leaves no table."""
+    given = ("ingest", folder / "new", folder / "frames.csv", "--create", "--tags", "host", "--time-unit", "ms")
+    done = run(*given, "--blob", "image=picture")
+    assert done.code != 0
+    assert "no file has a column 'picture' that could name files" in done.err
+    done = run(*given, "--blob", "v=file")
+    assert done.code != 0
+    done = run("ingest", folder / "new", folder / "frames.csv", "--blob", "image=file", "--time-unit", "ms")
+    assert "--create" in done.err
+    done = run(*given, "--blob", "image=file")
+    assert done.code == 0, done.err
+    assert "image BLOB" in done.out
+    assert "left out" not in done.err
+    with tsdb.open(folder / "new") as db:
+        assert [name for name, *_ in db.sql("DESCRIBE frames").fetchall()] == ["time", "host", "v", "image"]
+        _check(db)
+
+
 def test_what_cannot_be_read(folder: Path) -> None:
     (folder / "images" / "7.bin").unlink()
     with tsdb.open(folder / "db") as db:

@@ -115,6 +115,27 @@ def _check(db: tsdb.Database, names: list[str]) -> set[int]:
     return found
 
 
+def test_check_finds_rows_of_another_shard(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql("CREATE STREAM s (k BIGINT, v BIGINT) PRIMARY KEY k SHARDS 4 BY (k, v)")
+        db.write("s", [{"k": k, "v": None if k % 3 == 0 else k} for k in range(40)])
+        db.flush()
+        db.sql("ALTER STREAM s RENAME COLUMN v TO w")
+        assert db.check() == []
+    name = manifest.current_name(tmp_path / "db")
+    assert name is not None
+    path = tmp_path / "db" / name
+    document = json.loads(path.read_text().partition("\n")[0])
+    files = document["tables"][0]["files"]
+    assert sorted(file[-1] for file in files) == [0, 1, 2, 3]
+    files[0][-1], files[1][-1] = files[1][-1], files[0][-1]
+    path.write_bytes(manifest.sealed(json.dumps(document)))
+    with tsdb.open(tmp_path / "db") as db:
+        problems = db.check()
+    assert len(problems) == 2
+    assert all("are of others" in problem.message for problem in problems)
+
+
 def test_manifests_tell_shards_and_older_ones_none(tmp_path: Path) -> None:
     plain = FileEntry("table/1/1.tsf", 5, 1, 100, 0, 9, 1, 2, 0)
     for entry in (

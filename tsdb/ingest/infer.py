@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,13 @@ class _Guess:
             self.kind = _WIDER.get((self.kind, kind)) or _WIDER.get((kind, self.kind)) or "STRING"
 
 
-def infer_schema(connection: Callable[[], Any], sources: Sequence[Source], tags: Sequence[str], options: TimeOptions) -> Schema:
-    """The schema that fits the files: time first, then tags from the path, the given tags, and all else as fields."""
+def infer_schema(
+    connection: Callable[[], Any], sources: Sequence[Source], tags: Sequence[str], options: TimeOptions, blobs: Mapping[str, str]
+) -> Schema:
+    """The schema that fits the files: time first, then tags from the path, the given tags, and all else as fields.
+
+    ``blobs`` are BLOB columns that take the places of the files' columns that name what is in them.
+    """
     step = -(-len(sources) // FILES_MAX)
     guesses: dict[str, _Guess] = {}
     for source in sources[::step]:
@@ -89,8 +94,11 @@ def infer_schema(connection: Callable[[], Any], sources: Sequence[Source], tags:
     declared += [(name, "STRING", Role.TAG) for name in path_tags]
     declared += [(guess.name, _tag_type(guess), Role.TAG) for guess in tag_guesses]
     rest = [guess for guess in guesses.values() if guess is not time and guess not in tag_guesses and guess.name not in path_tags]
-    declared += [(guess.name, guess.kind or "STRING", Role.FIELD) for guess in rest]
-    return build_schema(declared)
+    named = {paths.lower() for paths in blobs.values()}
+    if named - {guess.name.lower() for guess in rest}:
+        raise NotFound(f"no file has a column {min(named - {g.name.lower() for g in rest})!r} that could name files")
+    declared += [(guess.name, guess.kind or "STRING", Role.FIELD) for guess in rest if guess.name.lower() not in named]
+    return build_schema([*declared, *((name, "BLOB", Role.FIELD) for name in blobs)])
 
 
 def table_name(sources: Sequence[Source]) -> str:

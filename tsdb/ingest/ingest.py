@@ -12,6 +12,7 @@ import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tsdb.settings import memory_default
 from tsdb.storage.blob_intake import PutBlob
 from tsdb.storage.store import Store
 from tsdb_format.errors import Error, InvalidInput, NotFound
+from tsdb_format.schema import Schema
 from tsdb_format.types import Role
 from tsdb_format.vector import Vector
 
@@ -97,7 +99,8 @@ def ingest(
     ``tag_from_path`` such as ``{group}/{metric}.csv`` takes tags from the end of each path. ``create`` makes the table if there is
     none, with ``tags`` as its tags and types by inference. Bad rows go to the file ``rejects``. Files that were ingested before and
     did not change are skipped unless ``again``. ``memory_limit`` bytes default to a quarter of the machine's. For BLOB columns
-    ``blob`` names the files' columns of paths, relative to the file they are in, of what is to become blobs.
+    ``blob`` names the files' columns of paths, relative to the file they are in, of what is to become blobs; with ``create`` they
+    are there in place of these.
 
     Raises NotFound, InvalidInput (what was committed until then stays), ReadOnly.
     """
@@ -106,10 +109,11 @@ def ingest(
     options = TimeOptions(time, time_unit, timezone)
     limit = memory_limit or memory_default()
     with _Reader(store.threads, limit) as reader:
-        target, created = _target(store, reader, table or table_name(sources), sources, tags, options, create)
+        made = partial(infer_schema, reader.connection, sources, tags, options, blob or {}) if create else None
+        target, created = _target(store, table or table_name(sources), sources, tags, made)
         options.table_gives = target.options.time_is_now
-        job = _Job(store, target, reader, sources, options, limit, again, blob_columns(target.schema, blob or {}))
         try:
+            job = _Job(store, target, reader, sources, options, limit, again, blob_columns(target.schema, blob or {}))
             with RejectFile(rejects, more=job.resumes()) as reject_file:
                 inserted, updated = job.run(reject_file, on_progress)
         except BaseException:
@@ -156,15 +160,15 @@ def _reader_bytes(limit: int) -> int:
 
 
 def _target(
-    store: Store, reader: _Reader, name: str, sources: Sequence[Source], tags: Sequence[str], options: TimeOptions, create: bool
+    store: Store, name: str, sources: Sequence[Source], tags: Sequence[str], schema: Callable[[], Schema] | None
 ) -> tuple[Table, bool]:
-    """The table to fill, and whether it was made just now."""
+    """The table to fill, and whether it was made just now, of ``schema``."""
     try:
         table = store.table(name)
     except NotFound as error:
-        if not create:
+        if schema is None:
             raise NotFound(f"{error}; create=True (--create) makes it from the files") from None
-        return store.create_table(name, infer_schema(reader.connection, sources, tags, options)), True
+        return store.create_table(name, schema()), True
     for tag in (*tags, *sources[0].path_tags):
         column = table.schema.by_name.get(tag)
         if column is None or column.role is Role.TIME or (tag in tags and column.role is not Role.TAG):
@@ -271,7 +275,9 @@ class _Job:
         paths = block.columns[name]
         if paths.pool is INTERNED:
             paths = Vector(paths.type, paths.values, paths.validity, pools.pools[name].pool)
-        return contents_of(paths, os.path.dirname(os.path.abspath(source.path)), self.table.options.blob_limits(name), self.put, name)
+        return contents_of(
+            paths, os.path.dirname(os.path.abspath(source.path)), self.table.options.blob_limits(name), self.put, name
+        )
 
     def _read(self, plan: FilePlan, builder: ChunkBuilder, start: Position, rejected: int) -> Iterator[Chunk]:
         """One file's chunks; its last rows stay in the builder."""

@@ -11,6 +11,7 @@ import numpy as np
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import MAGIC as DEVICE_MAGIC
 from tsdb.catalog.device_file import read_device_file
+from tsdb.catalog.shard import shards_of
 from tsdb.catalog.tag_order import tag_ranks
 from tsdb.storage.damage import damaged_blobs, damaged_pages
 from tsdb.storage.finding import Problem, problem_of
@@ -26,8 +27,8 @@ from tsdb_format.resource import MAGIC as RESOURCE_MAGIC
 from tsdb_format.resource import device_orders, resource_path
 from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.section import Container, checksum
-from tsdb_format.types import Kind
-from tsdb_format.vector import IntArray
+from tsdb_format.types import Kind, Role
+from tsdb_format.vector import IntArray, null_vector
 
 
 class TableCheck:
@@ -111,6 +112,7 @@ class TableCheck:
             yield Problem(self._name, path, text)
         if not found:
             yield from self._check_devices(file)
+            yield from self._check_shard(entry, file)
         sidecar = list(check_sidecar(self._name, file, self._storage, whole=not found))
         yield from sidecar
         if not sidecar:
@@ -151,6 +153,25 @@ class TableCheck:
         stored = file.resource.device_number
         if stored is not None and not np.array_equal(stored, numbers):
             yield Problem(self._name, resource_path(file.path), "its device numbers are not those of the table")
+
+    def _check_shard(self, entry: FileEntry, file: TsFile) -> Iterator[Problem]:
+        """Every row is of the shard that the manifest says."""
+        table = self._entry.table
+        if entry.shard is None or not table.options.shard_by:
+            return
+        names = {column.id: column.name for column in file.schema}
+        of_row = np.repeat(np.arange(file.device_count), np.diff(file.row_start))
+        vectors = []
+        for column in map(table.schema.column, table.options.shard_by):
+            if column.id not in names:
+                vectors.append(null_vector(column.type, file.row_count))
+            elif column.role is Role.TAG:
+                vectors.append(file.device_tags[names[column.id]].take(of_row))
+            else:
+                vectors.append(file.read(names[column.id], np.zeros(1, np.int64), np.array([file.row_count])))
+        others = int(np.count_nonzero(shards_of(vectors, table.options.shards) != entry.shard))
+        if others:
+            yield Problem(self._name, file.path, f"the manifest expects rows of shard {entry.shard}, and {others:,} are of others")
 
     def _wrong(self, name: str, text: str) -> None:
         self.problems.append(Problem(self._name, str(self._root / name), text))

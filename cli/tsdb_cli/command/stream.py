@@ -34,11 +34,13 @@ def command(database_path: Path, sql: str, form: str, settings: dict[str, object
     """
     text = Path(sql[1:]).read_text(encoding="utf-8") if sql.startswith("@") else sql
     with database.opened(database_path) as db, db.stream(text, settings=settings, resume=resume) as rows:
+        token = rows.token
         with suppress(KeyboardInterrupt), output.stream_writer(rows.columns, rows.types, form) as write:
             for part in _parts(rows, limit):
                 write(part)
-        if limit is None and rows.token is not None and terminal.is_terminal(sys.stderr):
-            terminal.note(f"--resume {rows.token} goes on from here")
+                token = rows.token
+        if limit is None and token is not None and terminal.is_terminal(sys.stderr):
+            terminal.note(f"--resume {token} goes on from here")
 
 
 def _parts(rows: LiveQuery, limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
