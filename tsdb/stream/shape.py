@@ -25,7 +25,9 @@ _NODES = {
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise InvalidInput: something needs all rows."""
+    """Raise InvalidInput: something needs all rows, or an end."""
+    if what == "LIMIT":
+        raise InvalidInput("LIMIT ends a query, and a live query has no end: take as many rows as you need (tsdb stream --limit)")
     raise InvalidInput(
         f"{what} needs all rows, and a live query never has them: it takes filters, expressions and joins with bounded sides. "
         "Write table(name) for a table as it is now, or ask by db.sql"
