@@ -69,7 +69,8 @@ class _SelectBinder(JoinBinder):
     def _computed(self, steps: Sequence[Step], keys: tuple[SortKey, ...], limit: int | None, offset: int) -> DuckQuery:
         """The list computed by DuckDB over the joined rows."""
         from tsdb.exec.fold import functions
-        from tsdb.sql.rewrite import assemble, computes_rows
+        from tsdb.sql.assembly import assemble
+        from tsdb.sql.rewrite import computes_rows
 
         tokens = self._query.tokens
         place = list_place(tokens, self._select.args["from_"].this)

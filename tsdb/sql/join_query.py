@@ -158,7 +158,7 @@ def _where(conditions: Sequence[Query]) -> list[str | Query]:
 
 def outside_source(item: Query, alias: str, environment: Environment) -> JoinSource | None:
     """What DuckDB reads for an item of FROM, which names nothing of ours."""
-    from tsdb.sql.rewrite import assemble
+    from tsdb.sql.assembly import assemble
 
     def of(conditions: Sequence[Query]) -> JoinSource | None:
         whole = combined("SELECT * FROM ", item, *_where(conditions))
