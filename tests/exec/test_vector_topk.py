@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tsdb
+from support.page_case import MODES, run
 from support.quiet import without_background
 from support.vector_case import FUNCTIONS, VectorTable, distances, random_vectors, vector_table
 from tsdb.exec.kernels import distance as kernels
@@ -222,6 +223,27 @@ def test_bounds_hold_for_every_vector(function: str, kind: str) -> None:
                 assert (kept | ~wanted).all()
                 if kind == "anywhere" and width > 1:
                     assert kept.sum() <= wanted.sum() + 6
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_kernels_in_every_mode(mode: str, function: str) -> None:
+    random = np.random.default_rng(4)
+    vectors = random_vectors(random, 50, 5, "anywhere")
+    target = random_vectors(random, 1, 5, "anywhere")[0]
+    expected = distances(function, vectors, target)
+    spans = np.array([0, -1, 100]), np.array([20, 3, 30])  # between them rows that are all NULL
+    arguments = vectors.reshape(-1), *spans, target, FUNCTIONS.index(function)
+    values, kept = np.empty(53, np.float32), np.empty(53, np.bool_)
+    run(kernels.distances, mode)(*arguments, values)
+    assert np.delete(values, [20, 21, 22]).tolist() == expected.tolist()
+    run(kernels.may_reach, mode)(*arguments, float(np.sort(expected)[5]), False, kept)
+    assert 6 <= np.delete(kept, [20, 21, 22]).sum() <= 8
+    low, high = np.empty((2, 50))
+    run(kernels.bounds_of_balls, mode)(vectors.reshape(-1), np.zeros(50), target, FUNCTIONS.index(function), low, high)
+    assert (low <= expected).all()
+    assert (expected <= high).all()
+    assert (high - low < 1e-3).all()
 
 
 @pytest.mark.parametrize("section", ["ball.row_start", "centroid.4", "radius.4"])

@@ -28,7 +28,7 @@ TOGETHER = 16
 
 @kernel("(f32[in], i64[in], i64[in], f32[in], i64, f32[out]) -> void")
 def distances(items, start, rows, target, metric, out):
-    """The distance of every row; 0 of rows without items. Some rows are summed side by side, since each sum waits for itself."""
+    """The distance of every row, anything for those without items. Some are summed side by side: each sum waits for itself."""
     width = len(target)
     totals = np.empty(TOGETHER, np.float32)
     squares = np.empty(TOGETHER, np.float32)
