@@ -161,7 +161,8 @@ class StreamCase:
         """``beside``: the live query belongs to a reader's handle, which follows the writer's as another process does."""
         self.random = random.Random(seed)
         self.path = folder / "db"
-        self.db = tsdb.open(self.path, threads=1)
+        self.threads = 1 + 2 * (seed % 2)
+        self.db = tsdb.open(self.path, threads=self.threads)
         self.db.sql(TABLES[mode])
         self.beside = beside
         self.follower = self._open_follower()
@@ -170,7 +171,7 @@ class StreamCase:
         self.consumer, self.expected = self._begin()
 
     def _open_follower(self) -> tsdb.Database:
-        return tsdb.open(self.path, mode="r", threads=1) if self.beside else self.db
+        return tsdb.open(self.path, mode="r", threads=self.threads) if self.beside else self.db
 
     def _begin(self) -> tuple[Consumer, Expected]:
         self.earliest = self.random.random() < 0.7
@@ -220,7 +221,7 @@ class StreamCase:
             token = self.consumer.token
             self.follower.close()
             self.db.close()
-            self.db = tsdb.open(self.path, threads=1)
+            self.db = tsdb.open(self.path, threads=self.threads)
             self.follower = self._open_follower()
             self.consumer.token = token
             self._resume()
