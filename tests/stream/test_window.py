@@ -12,7 +12,7 @@ import pytest
 
 import tsdb
 from support.window_case import Consumer, Groups, Model, Row
-from tsdb.stream.window import held, pipeline
+from tsdb.stream.window import held, paced, pipeline
 
 DAY = datetime.datetime(2024, 1, 1)
 #: Seconds of ``DAY`` since DuckDB's origin of buckets, so that the model's windows start where DuckDB's do for these widths.
@@ -82,6 +82,7 @@ def test_windows_are_those_of_the_model_and_of_a_bounded_query(
     """Whatever the order of arrival, how many commits a step has, where it is resumed, and what is in files."""
     rng = random.Random(f"{form} {seed}")
     monkeypatch.setattr(held, "HELD_ROWS_MAX", rng.choice((0, 5, 262_144)))
+    monkeypatch.setattr(paced, "AHEAD_ROWS_MAX", rng.choice((0, 9, 262_144)))
     source, size, slide = FORMS[form]
     delay = rng.choice((0, 4, 12))
     outside = " WHERE x > 3" if rng.random() < 0.5 else ""

@@ -19,6 +19,10 @@ from tsdb.stream.source import LiveSource
 from tsdb.stream.window.span import microseconds
 from tsdb.stream.window.watermark import NEVER, Watermark
 from tsdb_format.schema import SEQUENCE_NAME
+from tsdb_format.vector import IntArray
+
+#: Rows whose times are looked at before the first of them are read, unless one commit has more.
+AHEAD_ROWS_MAX = 1_048_576
 
 if TYPE_CHECKING:
     from tsdb.catalog.table import Table
@@ -44,14 +48,24 @@ class SourceTimes:
         found = next(iter(execute(plan, ExecContext(snapshot, self._settings, self._settings.threads)))).vectors["greatest"]
         return int(microseconds(found.values[:1].astype(np.int64), self._kind)[0]) if found.valid()[0] else NEVER
 
-    def turns(self, snapshot: Snapshot, after: int, watermark: Watermark) -> tuple[list[tuple[int, int]], int] | None:
-        """What ``Watermark.turns`` says of commits after ``after``, and the greatest time of all; None where there is no row."""
-        parts = list(self._source.changes(snapshot, after, snapshot.sequence))
-        if not parts:
-            return None
-        times = microseconds(np.concatenate([part.time for part in parts]), self._kind)
-        sequence = np.concatenate([part.sequence for part in parts])
-        return watermark.turns(sequence, times), max(int(times.max()), watermark.seen)
+    def after(self, snapshot: Snapshot, after: int) -> tuple[IntArray, IntArray, int]:
+        """(commits, times in microseconds, last commit) of the rows of commits after ``after``, in their order: of all or the first.
+
+        Of the last commit and those before it no row is left out.
+        """
+        commits, times, count, last = [], [], 0, snapshot.sequence
+        for part in self._source.changes(snapshot, after, last):
+            commits.append(part.sequence)
+            times.append(microseconds(part.time, self._kind))
+            count += part.count
+            if count > AHEAD_ROWS_MAX and part.sequence[-1] > commits[0][0]:
+                last = int(part.sequence[-1]) - 1  # of this one there may be more
+                break
+        if not commits:
+            return np.empty(0, np.int64), np.empty(0, np.int64), last
+        sequence = np.concatenate(commits)
+        whole = int(np.searchsorted(sequence, last, side="right"))
+        return sequence[:whole], np.concatenate(times)[:whole], last
 
 
 class PacedFeed:
@@ -118,17 +132,17 @@ class PacedFeed:
         self._watermark.seen = max(self._watermark.seen, seen)
 
     def _look_ahead(self, after: int) -> None:
+        """Find where the next steps end: with commits by which a window is over, with ``upto``, and where no more is looked at."""
         snapshot = self._feed.snapshot()
-        last, seen = snapshot.sequence, self._watermark.seen
-        found = None if self.times is None else self.times.turns(snapshot, after, self._watermark)
-        if found is not None:
-            self.arrived = True
-            self._ahead.extend(found[0])
-            seen = found[1]
-        if after < self._upto < last and all(commit != self._upto for commit, _ in self._ahead):
-            earlier = [turn for turn in self._ahead if turn[0] < self._upto]
-            reached = earlier[-1][1] if earlier else self._watermark.seen
-            self._ahead = deque([*earlier, (self._upto, reached), *(turn for turn in self._ahead if turn[0] > self._upto)])
-        if not self._ahead or self._ahead[-1][0] < last:
-            self._ahead.append((last, seen))
+        last, ends = snapshot.sequence, dict[int, int]()
+        if self.times is not None:
+            sequence, times, last = self.times.after(snapshot, after)
+            self.arrived = self.arrived or len(times) > 0
+            greatest = np.maximum(np.maximum.accumulate(times), self._watermark.seen)
+            ends = dict(self._watermark.turns(sequence, times))
+        for end in (self._upto, last):
+            if after < end <= last and end not in ends:
+                before = int(np.searchsorted(sequence, end, side="right")) if self.times is not None else 0
+                ends[end] = int(greatest[before - 1]) if before else self._watermark.seen
+        self._ahead = deque(sorted(ends.items()))
         self._snapshot = snapshot
