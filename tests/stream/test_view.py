@@ -16,6 +16,7 @@ import pytest
 import tsdb
 from support.command import environment
 from support.view_case import SETTINGS, VIEWS, create, rows_of, run, sites_of
+from tsdb.stream.live import result_of
 from tsdb.stream.view import run as view_run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -265,3 +266,41 @@ def test_a_view_without_a_time_has_the_moment_of_its_commit(tmp_path: Path) -> N
         db.refresh_view("v")
         assert [column.name for column in db.schema("v").tags] == ["host"]
         assert rows(db, "SELECT host, x FROM v") == rows(db, "SELECT host, x FROM s")
+
+
+def test_the_first_rows_are_read_through_the_keys_of_the_right_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history that a view begins with is pruned, also where it goes on with it after an interruption; the rows are the same."""
+    monkeypatch.setattr(view_run, "COMMIT_ROWS", 50)
+    seen: dict[bool, list[tuple[Any, ...]]] = {}
+    for pushdown in (False, True):
+        path = tmp_path / f"db {pushdown}"
+        text = f"{VIEWS['joined']} SETTINGS enable_streaming_join_key_domain_pushdown = {pushdown}, stream_batch_rows = 10"
+        with manual(path) as db:
+            create_tables(db)
+            db.sql(
+                "INSERT INTO s SELECT TIMESTAMP '2024-01-01' + INTERVAL (i) SECOND, 'host ' || (i % 500), i FROM range(10000) r(i)"
+            )
+            db.sql("INSERT INTO m SELECT TIMESTAMP '2024-01-01', 'host ' || i, 'north' FROM range(7) r(i)")
+            db.flush()
+            db.sql(f"CREATE MATERIALIZED VIEW v AS {text}")
+            run = view_run.ViewRun(db._opened(), db._opened().views()["v"], db.settings)
+            outputs = run._outputs
+            for _ in range(9):  # of fourteen batches
+                run._write([result_of(run._pipeline.stage, next(outputs), db.settings).arrow()])
+            run.close()
+            assert db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][2:4] == ("history", None)
+            db.sql("INSERT INTO m SELECT TIMESTAMP '2024-01-02', 'host ' || i, 'south' FROM range(9) r(i)")
+        with manual(path) as db:
+            run = view_run.ViewRun(db._opened(), db._opened().views()["v"], db.settings)
+            assert run.step() == 50
+            counters = run._pipeline.counters
+            assert counters["StreamingJoinKeyDomainBuilt"] == pushdown
+            assert counters["StreamingJoinKeyDomainStorageFilterPushed"] == pushdown
+            run.close()
+            db.write("s", [{**rows_of(1)[0], "host": "host 8"}])
+            assert db.refresh_view("v") == 1
+            assert db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][2] == "live"
+            seen[pushdown] = rows(db, "SELECT time, host, x, site FROM v")
+            assert len(seen[pushdown]) == 7 * 20 + 1
+            assert {row[3] for row in seen[pushdown] if row[1] != "host 8"} == {"north"}
+    assert seen[False] == seen[True]

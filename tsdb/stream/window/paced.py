@@ -49,7 +49,7 @@ class SourceTimes:
         return int(microseconds(found.values[:1].astype(np.int64), self._kind)[0]) if found.valid()[0] else NEVER
 
     def after(self, snapshot: Snapshot, after: int) -> tuple[IntArray, IntArray, int]:
-        """(commits, times in microseconds, last commit) of the rows of commits after ``after``, in their order: of all or the first.
+        """(commits, times in microseconds, last commit) of the rows of commits after ``after``, in order: of all or the first.
 
         Of the last commit and those before it no row is left out.
         """
