@@ -52,6 +52,14 @@ CASES = {
         "SELECT v, r FROM f INNER LATEST JOIN (SELECT k AS j, r FROM m WHERE id < 3) AS m ON f.k = m.j",
         "SELECT v, r FROM f JOIN {some} m ON f.k = m.k",
     ),
+    "computed": (
+        "SELECT v, u FROM f INNER LATEST JOIN (SELECT k + 0 AS j, upper(r) AS u FROM m WHERE id + 0 < 3) AS m ON f.k = m.j",
+        "SELECT v, upper(r) FROM f JOIN {some} m ON f.k = m.k",
+    ),
+    "aggregate of computed": (
+        "SELECT u, count(*) FROM f INNER LATEST JOIN (SELECT k + 0 AS j, upper(r) AS u FROM m) AS m ON f.k = m.j GROUP BY u",
+        "SELECT upper(r), count(*) FROM f JOIN {k} m ON f.k = m.k GROUP BY r",
+    ),
     "aggregate": (
         "SELECT m.r, count(*), sum(f.v) FROM f INNER LATEST JOIN m ON f.k = m.k GROUP BY m.r",
         "SELECT m.r, count(*), sum(f.v) FROM f JOIN {k} m ON f.k = m.k GROUP BY m.r",
@@ -107,7 +115,8 @@ def test_latest_is_a_name_where_no_join_has_it(db: tsdb.Database) -> None:
         ("SELECT v FROM f INNER LATEST JOIN m ON f.k = m.k OR f.s = m.s", "equalities"),
         ("SELECT v FROM f INNER LATEST JOIN m ON f.k = m.k AND m.id > 2", "equalities"),
         ("SELECT v FROM f INNER LATEST JOIN m", "equalities"),
-        ("SELECT v FROM f INNER LATEST JOIN (SELECT k + 1 AS k FROM m) m ON f.k = m.k", "right side"),
+        ("SELECT v FROM f INNER LATEST JOIN (SELECT max(k) AS k FROM m) m ON f.k = m.k", "right side"),
+        ("SELECT v FROM f INNER LATEST JOIN (SELECT k FROM m ORDER BY k + 1 LIMIT 1) m ON f.k = m.k", "right side"),
         ("SELECT v FROM f INNER LATEST JOIN (SELECT k FROM m) ON f.k = k", "alias"),
     ],
 )

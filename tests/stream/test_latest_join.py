@@ -162,6 +162,17 @@ def test_conditions_of_the_left_side(db: tsdb.Database) -> None:
         pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.d = m.d", "float", id="float"),
         pytest.param("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.part = m.k", "INT32", id="types"),
         pytest.param(
+            "SELECT f.v, upper(m.l) AS u FROM facts f INNER LATEST JOIN (SELECT k + 0 AS k, lower(label) AS l FROM mapping WHERE "
+            "length(label) > 4) m ON f.k = m.k",
+            "more than columns",
+            id="computed",
+        ),
+        pytest.param(
+            "SELECT f.v FROM facts f INNER LATEST JOIN (SELECT k, now() AS at FROM mapping) m ON f.k = m.k",
+            "time at",
+            id="process time",
+        ),
+        pytest.param(
             "SELECT f.v FROM facts f INNER LATEST JOIN (SELECT k FROM mapping WHERE time < now()) m ON f.k = m.k",
             "time at which",
             id="now",
@@ -276,7 +287,8 @@ def test_refusals(db: tsdb.Database) -> None:
         ("SELECT f.v FROM table(facts) f INNER LATEST JOIN mapping m ON f.k = m.k", "left side is not live"),
         ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k OR f.s = m.s", "equalities"),
         ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k < m.k", "equalities"),
-        ("SELECT f.v FROM facts f INNER LATEST JOIN (SELECT k + 1 AS k FROM mapping) m ON f.k = m.k", "right side"),
+        ("SELECT f.v FROM facts f INNER LATEST JOIN (SELECT max(k) AS k FROM mapping) m ON f.k = m.k", "right side"),
+        ("SELECT f.v FROM facts f INNER LATEST JOIN (SELECT DISTINCT k FROM mapping) m ON f.k = m.k", "right side"),
     ):
         with pytest.raises(InvalidInput, match=message):
             db.stream(sql)
@@ -432,3 +444,16 @@ def test_versions_of_the_right_side_after_the_bound(db: tsdb.Database) -> None:
         db.sql("DELETE FROM owners WHERE id = 1")
         add_facts(db, [3, 5, 30], 18_000)
         assert set(take(live, ROWS)) == {(30, "newer b")}
+
+
+def test_a_right_side_that_computes_goes_on_live(db: tsdb.Database) -> None:
+    right = "SELECT k - 1 AS j, upper(label) AS u FROM mapping WHERE k % 2 = 0"
+    sql = f"SELECT f.k, m.u FROM facts f INNER LATEST JOIN ({right}) m ON f.k = m.j"
+    with db.stream(sql, settings={"seek_to": "latest"}) as live:
+        add_facts(db, [29, 2], 30_000)
+        add_mapping(db, [(7, 3, "odd"), (7, 4, "four"), (7, 4, "newer four")])
+        add_facts(db, [29, 3], 31_000)
+        assert set(take(live, 3 * ROWS)) == {(29, "THIRTY"), (3, "NEWER FOUR")}
+        db.sql(f"DELETE FROM mapping WHERE time >= make_timestamp_ns({add_mapping.time})")  # type: ignore[attr-defined]
+        add_facts(db, [29, 3], 32_000)
+        assert set(take(live, ROWS)) == {(29, "THIRTY")}

@@ -203,16 +203,26 @@ class JoinBinder:
         return made
 
     def _latest(self, step: Step, join: exp.Join, right: int) -> None:
-        source = self._sources[right]
+        source = self._arriving(join, right)
         if source.origin is None:
             refuse(self._query, join, NO_RIGHT_SIDE)
         if not step.keys or step.condition:
             refuse(self._query, join, ONLY_EQUALITIES)
         source.last_of = tuple(dict.fromkeys(column for _, column in step.keys))
 
+    def _arriving(self, join: exp.Join, right: int) -> JoinSource:
+        """The right side of a LATEST or ASOF JOIN, if need be one that computes."""
+        source = self._sources[right]
+        if source.origin is None:
+            from tsdb.sql.computed_side import computed_side
+
+            computed = computed_side(self._query, join.this, self._tables, self._environment)
+            source.origin = None if computed is None else computed.origin
+        return source
+
     def _asof(self, step: Step, join: exp.Join, right: int) -> None:
         """A live ASOF JOIN: equalities, and one comparison that looks back."""
-        source = self._sources[right]
+        source = self._arriving(join, right)
         parts = [part for _, part in step.condition]
         compared = parts[0] if len(parts) == 1 else None
         if not isinstance(compared, Comparison) or compared.op not in (">", ">=") or not step.keys or source.predicates:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -40,9 +41,7 @@ class Origin:
 
     def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...], asof: str | None = None) -> LastArrived:
         """The last arrived of the rows that are equal in ``keys``, with the columns of these names, or all for an ASOF JOIN."""
-        schema = self.table.schema
-        told_by = (SEQUENCE_NAME, schema.time.name, *(tag.name for tag in schema.tags))
-        arrival = {f"{ARRIVAL_PREFIX}{number}": column for number, column in enumerate(told_by)}
+        schema, arrival = self.table.schema, arrival_columns(self.table)
         shown = tuple((name, self.columns[name]) for name in dict.fromkeys((*names, *keys)))
         needed = tuple(dict.fromkeys((*(column.name for column in schema), SEQUENCE_NAME)))
 
@@ -50,6 +49,19 @@ class Origin:
             return replace(node, columns=needed) if isinstance(node, TableScan) else node
 
         return LastArrived(Project(transform(self.rows, with_arrival), (*shown, *arrival.items())), keys, tuple(arrival), asof)
+
+
+class Arriving(Protocol):
+    """Rows of which it is known when they arrived."""
+
+    def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...], asof: str | None = None) -> LastArrived:
+        """The last arrived of those that are equal in ``keys``, or all for an ASOF JOIN."""
+
+
+def arrival_columns(table: Table) -> dict[str, str]:
+    """The columns of a table that tell when a row arrived, by the names under which they go on."""
+    told_by = (SEQUENCE_NAME, table.schema.time.name, *(tag.name for tag in table.schema.tags))
+    return {f"{ARRIVAL_PREFIX}{number}": column for number, column in enumerate(told_by)}
 
 
 @dataclass
@@ -69,7 +81,7 @@ class JoinSource:
     extra: tuple[Column, ...] = ()
     nullable: bool = False
     hidden: bool = False
-    origin: Origin | None = None
+    origin: Arriving | None = None
     last_of: tuple[str, ...] = ()
     asof: str | None = None
     with_conditions: Callable[[Sequence[Query]], JoinSource | None] | None = None

@@ -21,6 +21,7 @@ from tsdb.sql.environment import Environment
 from tsdb.sql.join_binder import Beyond, JoinBinder, Step, items_of, surroundings
 from tsdb.sql.join_list import column_place, list_splices
 from tsdb.sql.join_query import Surroundings
+from tsdb.sql.join_source import Origin
 from tsdb.sql.key import stands_alone
 from tsdb.sql.literal import only
 from tsdb.sql.statement import Query
@@ -166,7 +167,7 @@ class _TextBinder(JoinBinder):
     def _by_time(self, place: tuple[int, int]) -> list[Splice]:
         """``first`` and ``last`` go by the time of the first table."""
         origin = self._sources[0].origin
-        if origin is None:
+        if not isinstance(origin, Origin):
             return []
 
         def spelt(column: str) -> str:

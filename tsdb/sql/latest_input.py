@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import LastArrived
+from tsdb.sql.computed_side import computed_side
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
 from tsdb.sql.join_source import JoinSource, table_rows
@@ -31,7 +32,7 @@ def latest_inputs(query: Query, tree: exp.Query, tables: Mapping[str, Table], en
     for join in tree.find_all(exp.Join):
         if not is_latest(query, join):
             continue
-        source = table_rows(join.this, tables, environment)
+        source = table_rows(join.this, tables, environment) or computed_side(query, join.this, tables, environment)
         if source is None or source.origin is None:
             refuse(query, join, NO_RIGHT_SIDE)
         keys = tuple(dict.fromkeys(_keys(query, join, source)))

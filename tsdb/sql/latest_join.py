@@ -20,7 +20,7 @@ from tsdb_format.errors import InvalidInput
 
 _BEFORE = frozenset({"INNER", "LEFT", "OUTER"})
 #: What is wrong with a LATEST JOIN.
-NO_RIGHT_SIDE = "the right side of a LATEST JOIN is a table, or a SELECT of columns of one, with conditions"
+NO_RIGHT_SIDE = "the right side of a LATEST JOIN is a table, or a SELECT over one, row by row, with conditions"
 ASOF_FORM = (
     "a live ASOF JOIN is ON equalities between a column of each side and one comparison left.time >= right.time, or >, and its "
     "right side is a table, or a SELECT of columns of one, with conditions"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tsdb.catalog.table import Table
@@ -96,9 +96,10 @@ class NativeSelect:
         columns = (*(column.name for column in self.reference.table.schema), *(each.name for each in self.distances))
         return TableScan(self.reference.table.name, columns, self.predicate(), distances=self.distances)
 
-    def core_plan(self) -> Plan:
-        """Filter, order and limit over all columns."""
+    def core_plan(self, *more: str) -> Plan:
+        """Filter, order and limit over all columns, and ``more``."""
         scan = self.scan()
+        scan = replace(scan, columns=(*scan.columns, *more)) if more else scan
         plan: Plan = scan if self.newest is None else self.newest.over(scan)
         sorted_already = self.newest is not None and self.newest.sorted_as(self.keys or (), self.reference.table.schema.time.name)
         if self.keys and not sorted_already:

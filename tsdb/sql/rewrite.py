@@ -98,7 +98,8 @@ def over_core(
     if starred and SEQUENCE_NAME in names:
         return None
     wanted = columns if starred else [name for name in (*columns, SEQUENCE_NAME) if name.lower() in names]
-    child: Plan = Project(bound.core_plan(), tuple((name, name) for name in wanted))
+    core = bound.core_plan(*(name for name in wanted if name == SEQUENCE_NAME))
+    child: Plan = Project(core, tuple((name, name) for name in wanted))
     sizes = frozenset() if starred else blob_sizes_asked(query.tokens, bound.reference.table, wanted)
     if sizes:
         child = transform(child, lambda node: replace(node, sizes=sizes) if isinstance(node, TableScan) else node)

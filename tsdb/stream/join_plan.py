@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tsdb.plan.node import Comparison, HashJoin, LastArrived, Plan, TableScan, children
+from tsdb.plan.node import Comparison, DuckQuery, HashJoin, LastArrived, Plan, TableScan, children
 from tsdb.plan.schema import output_schema
+from tsdb.sql.latest_join import NO_RIGHT_SIDE
 from tsdb.sql.series.bounded import is_bounded
+from tsdb.stream.computed_rows import ComputedRows
 from tsdb.stream.driver import ScanDriver
 from tsdb.stream.key_domain_pushdown import Eligible, eligible
 from tsdb.stream.latest_join import LatestJoin, RightSide
@@ -80,10 +82,13 @@ def _left_columns(join: HashJoin) -> list[str]:
 def _right_side(
     join: HashJoin, side: LastArrived, conditions: tuple[Any, ...], snapshot: Snapshot, stats: QueryStats, settings: Settings
 ) -> RightSide:
-    steps = steps_of(side.child).without(side.arrival)
+    steps = steps_of(side.child)
+    if isinstance(steps.bottom, DuckQuery):
+        return _computed_side(join, side, conditions, snapshot, stats, settings)
+    steps = steps.without(side.arrival)
     scan = steps.bottom
     if not isinstance(scan, TableScan):
-        raise InvalidInput("the right side of a live LATEST JOIN is a table, or a SELECT of columns of one, with conditions")
+        raise InvalidInput(NO_RIGHT_SIDE)
     table = snapshot.tables[scan.table].table
     top = [name for name, _ in output_schema(side, snapshot)]
     scan = replace(scan, columns=steps.needed(top))
@@ -97,6 +102,28 @@ def _right_side(
         history, steps = source, later
     asof = next((part for part in join.condition if isinstance(part, Comparison) and part.right == side.asof), None)
     return RightSide(history, steps, None if is_bounded(scan.table) else source, later, conditions, side.keys, asof)
+
+
+def _computed_side(
+    join: HashJoin, side: LastArrived, conditions: tuple[Any, ...], snapshot: Snapshot, stats: QueryStats, settings: Settings
+) -> RightSide:
+    """A right side that DuckDB computes, row by row."""
+    steps = steps_of(side.child)
+    query = steps.bottom
+    assert isinstance(query, DuckQuery), "whoever asks has looked"
+    below = steps_of(query.inputs[0][1]) if len(query.inputs) == 1 else None
+    scan = None if below is None else below.bottom
+    if below is None or not isinstance(scan, TableScan):
+        raise InvalidInput(NO_RIGHT_SIDE)
+    table = snapshot.tables[scan.table].table
+    if table.options.mode != "append":
+        raise InvalidInput("a right side that computes is over a stream or table that keeps every row: its mode is 'append'")
+    wanted = below.needed([name for name, _ in output_schema(query.inputs[0][1], snapshot)])
+    source = LiveSource(replace(scan, columns=wanted), table, stats, settings.threads)
+    rows = ComputedRows(source, query, below, [steps.origin(name) for name in side.arrival], settings, snapshot)
+    asof = next((part for part in join.condition if isinstance(part, Comparison) and part.right == side.asof), None)
+    steps = steps.without(side.arrival)
+    return RightSide(rows, steps, None if is_bounded(scan.table) else rows, steps, conditions, side.keys, asof)
 
 
 class JoinDriver(ScanDriver):

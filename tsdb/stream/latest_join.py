@@ -27,6 +27,7 @@ from tsdb.stream.join_table import JoinTable, Timeline
 from tsdb.stream.key_domain_pushdown import ORDERED, Eligible, Pushdown, pushdown
 from tsdb.stream.right_snapshot import keep, kept
 from tsdb.stream.row_steps import RowSteps
+from tsdb.stream.source import LiveSource
 from tsdb.stream.version_table import VersionTable
 from tsdb_format.vector import IntArray, null_vector
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
     from tsdb.storage.tombstone import Tombstones
-    from tsdb.stream.source import LiveSource
+    from tsdb.stream.computed_rows import ComputedRows
     from tsdb_format.types import ColumnType
 
 
@@ -51,9 +52,9 @@ class RightSide:
     ``keys``, and in an ASOF JOIN by the comparison ``asof``.
     """
 
-    history: LiveSource
+    history: LiveSource | ComputedRows
     steps: RowSteps
-    source: LiveSource | None
+    source: LiveSource | ComputedRows | None
     later: RowSteps
     conditions: tuple[Predicate, ...]
     keys: tuple[str, ...]
@@ -137,6 +138,7 @@ class LatestJoin:
             self._left.prepare(snapshot, bound)
         side, table = self._right.history, self._right.history.snapshot_of(snapshot)
         shared = self._settings.enable_streaming_join_snapshot_reuse and isinstance(self._table, JoinTable)
+        shared = shared and isinstance(side, LiveSource)
         what = (bound, side.scan, self._right.steps, self._right.keys)
         found = kept(table, what) if shared else None
         if found is not None:
