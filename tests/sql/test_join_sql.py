@@ -89,7 +89,7 @@ class Tables:
     def query(self) -> str:
         """A random join."""
         pick = self.random.choice
-        kind = pick(("JOIN", "INNER JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"))
+        kind = pick(("JOIN", "INNER JOIN", "LEFT JOIN", "RIGHT JOIN", "SEMI JOIN", "ANTI JOIN"))
         on = pick(ON)
         left_only = kind in ("SEMI JOIN", "ANTI JOIN")
         items = ["a.n", "a.image", "a.time", "a.host", "a.l", "a.v"]

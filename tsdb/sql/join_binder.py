@@ -34,7 +34,7 @@ from tsdb_format.schema import Column
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner", ("", "INNER"): "inner", ("LEFT", ""): "left", ("LEFT", "OUTER"): "left", ("", "SEMI"): "semi",
-    ("", "ANTI"): "anti", ("", "CROSS"): "inner",
+    ("", "ANTI"): "anti", ("", "CROSS"): "inner", ("RIGHT", ""): "left", ("RIGHT", "OUTER"): "left",
 }  # fmt: skip
 
 
@@ -49,6 +49,8 @@ class Step:
     kind: JoinKind
     keys: dict[tuple[tuple[int, str], str], None] = field(default_factory=dict)
     condition: list[tuple[int, Comparison | Predicate]] = field(default_factory=list)
+    #: Whether it is a RIGHT join of the first two sides, which is a LEFT join the other way round.
+    mirrored: bool = False
 
 
 #: A column of a source, by its number.
@@ -186,7 +188,9 @@ class JoinBinder:
             raise Beyond(f"{method or 'some'} joins are DuckDB's")
         if (side, kind) not in _KINDS:
             raise Beyond(f"{side or kind} joins are DuckDB's")
-        made = Step(_KINDS[side, kind])
+        if side == "RIGHT" and number:
+            raise Beyond("RIGHT joins behind others are DuckDB's")
+        made = Step(_KINDS[side, kind], mirrored=side == "RIGHT")
         for name in self._common_names(right) if method == "NATURAL" else [name.name for name in join.args.get("using") or ()]:
             self._using(made, name, right)
         latest = is_latest(self._query, join)
@@ -198,7 +202,7 @@ class JoinBinder:
             self._latest(made, join, right)
         if asof:
             self._asof(made, join, right)
-        self._sources[right].nullable = made.kind == "left"
+        self._sources[0 if made.mirrored else right].nullable = made.kind == "left"
         self._sources[right].hidden = made.kind in ("semi", "anti")
         return made
 
@@ -246,7 +250,7 @@ class JoinBinder:
             raise Beyond
         if not are_comparable(left[1].type, column.type):
             raise Beyond(_other_types(left[1], column))
-        self._merged[name.lower()] = left
+        self._merged[name.lower()] = (right, column) if step.mirrored else left
         step.keys[(left[0], left[1].name), column.name] = None
 
     def _on(self, step: Step, part: exp.Expr, right: int) -> None:
@@ -256,7 +260,7 @@ class JoinBinder:
             return
         at = sides.pop()
         predicate = self._predicate(part, at)
-        if at == right or (step.kind in ("inner", "semi") and not self._sources[at].nullable):
+        if at == (0 if step.mirrored else right) or (step.kind in ("inner", "semi") and not self._sources[at].nullable):
             self._sources[at].predicates.append(predicate)
         else:
             step.condition.append((at, predicate))
@@ -346,6 +350,8 @@ class JoinBinder:
         if not only(star, "except_") or any(name.args.get("table") for name in star.args.get("except_") or ()):
             raise Beyond
         merged = {} if qualifier is not None else self._merged
+        if any(at for at, _ in merged.values()):
+            raise Beyond("what * shows of a RIGHT join with USING is DuckDB's")
         made: list[Found] = []
         for at, source in enumerate(self._sources):
             if source.hidden or (qualifier is not None and qualifier.name.lower() != source.alias.lower()):
@@ -384,6 +390,9 @@ class JoinBinder:
     def _one_join(self, left: Plan, number: int, step: Step) -> HashJoin:
         right = self._sources[number + 1]
 
+        if step.mirrored:
+            return self._mirrored(left, right, step)
+
         def named(at: int, column: str) -> str:
             return column if number == 0 else f"{self._sources[at].alias}.{column}"
 
@@ -401,6 +410,18 @@ class JoinBinder:
             outputs += [(f"{right.alias}.{column}", "right", column) for column in right.used]
         keys = tuple((named(at, name), other) for (at, name), other in step.keys)
         return HashJoin(left, right.plan(), step.kind, keys, tuple(outputs), tuple(condition))
+
+    def _mirrored(self, supplied: Plan, kept: JoinSource, step: Step) -> HashJoin:
+        """The LEFT join that the RIGHT join of the first side, which is filled with NULLs, with the second is."""
+        first = self._sources[0]
+        condition: list[Comparison | Predicate] = []
+        for _, part in step.condition:
+            swapped = Comparison(part.right, flipped(part.op), part.left) if isinstance(part, Comparison) else part
+            condition.append(swapped)
+        outputs: list[tuple[str, Side, str]] = [(f"{first.alias}.{column}", "right", column) for column in first.used]
+        outputs += [(f"{kept.alias}.{column}", "left", column) for column in kept.used]
+        keys = tuple((other, name) for (_, name), other in step.keys)
+        return HashJoin(kept.plan(), supplied, step.kind, keys, tuple(outputs), tuple(condition))
 
 
 def _other_types(left: Column, right: Column) -> str:
