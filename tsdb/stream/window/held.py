@@ -17,7 +17,7 @@ from tsdb_format.types import TIMESTAMP_US
 from tsdb_format.vector import IntArray, Vector
 
 #: The table of the rows of windows, as a live query's text names it, and the columns that it has besides those of the data.
-HELD = "__tsdb_windows"
+HELD = "rows of windows"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 #: Batches that are kept apart; more are made one, so that a window of many commits costs no more per row than one of few.
 _PARTS_MAX = 64

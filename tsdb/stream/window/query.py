@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tsdb.catalog.table import Table
@@ -106,7 +107,9 @@ def _data(draft: Draft, part: Range, tables: Mapping[str, Table], wanted: frozen
         return replace(query, text=query.text[low:high], tokens=inside, origins=origins, latest_joins=joins)
     if end - start != 1:
         draft.fail("the data of live windows is a table or a query in parentheses", start)
-    table = tables.get(tokens[start].text.lower())
+    table = tables.get(name := tokens[start].text.lower())
+    if any(each.is_name and each.text.lower() == name and after.upper == "AS" for each, after in pairwise(tokens)) and not table:
+        draft.fail("the data of live windows is a table or a query in parentheses, not one of WITH", start)
     columns = "*"
     if table is not None and wanted is not None:
         time = table.schema.time.name
