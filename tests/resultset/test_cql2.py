@@ -145,6 +145,24 @@ def test_temporal_predicates(db: tsdb.Database, op: str) -> None:
                 assert left == expected, (op, args)
 
 
+@pytest.mark.parametrize("unit", ["S", "MS", "US", "NS"])
+def test_moments_finer_than_a_column(tmp_path: Path, unit: str) -> None:
+    with tsdb.open(tmp_path / "db") as made:
+        made.sql(f"CREATE TABLE t (time TIMESTAMP_{unit} TIME, d DATE)")
+        made.sql("INSERT INTO t VALUES ('2024-01-01 00:00:00', '2024-01-01'), ('2024-01-01 00:00:01', '2024-01-02')")
+        moment = "2024-01-01T00:00:00.5Z"
+        for node in (
+            {"op": "t_before", "args": [_property("time"), moment]},
+            {"op": "<", "args": [_property("d"), {"timestamp": moment}]},
+        ):
+            assert len(_matching(made, node)) == 1
+            assert len(_matching(made, {"op": "not", "args": [node]})) == 1
+        with made.multi_query({"queries": [{"table": "t", "time": {"from": moment}}, {"table": "t", "time": {"to": moment}}]}) as m:
+            assert [len(result.fetchall()) for result in m] == [1, 1]
+        text = made.explain_multi_query({"queries": [{"table": "t", "time": {"from": moment}}]}, analyze=True).text
+        assert "DuckQuery" not in text
+
+
 def test_two_literals(db: tsdb.Database) -> None:
     early, late = {"timestamp": "2024-01-01T00:00:00Z"}, "2024-01-01T00:00:00.5Z"
     assert len(_matching(db, {"op": "t_before", "args": [early, late]})) == 30

@@ -32,6 +32,7 @@ _TEMPORAL = {
     "t_overlappedby": "a0 > b0 & a0 < b1 & a1 > b1", "t_overlaps": "a0 < b0 & a1 > b0 & a1 < b1",
     "t_startedby": "a0 = b0 & a1 > b1", "t_starts": "a0 = b0 & a1 < b1",
 }  # fmt: skip
+_MICROSECOND_DIGITS = 6
 _OTHERS = ("and", "or", "not", "between", "in", "like", "isNull", "casei", "inResultSet")
 
 #: Finds the column that a property names; raises NotFound at a path.
@@ -42,7 +43,6 @@ class Moment(NamedTuple):
     """One end of a period: SQL, or without it the end that is open, before or after everything."""
 
     sql: str
-    is_text: bool = False
     open: int = 0
 
 
@@ -51,8 +51,11 @@ def filter_text(node: Any, path: str, find: FindColumn) -> str:
     return _Writer(find).condition(node, path, 0)
 
 
-def moment_text(value: Any, path: str) -> str:
-    """A date or a timestamp, in UTC unless it says otherwise, as the text of a timestamp; raises InvalidInput."""
+def moment_sql(value: Any, path: str) -> str:
+    """A date or a timestamp, in UTC unless it says otherwise, as a timestamp of SQL; raises InvalidInput.
+
+    One finer than microseconds stays a text, which takes the type of what it is compared with.
+    """
     ns = parse_moment(value, NS_PER_SECOND) if isinstance(value, str) else None
     if ns is None and isinstance(value, str):
         try:
@@ -64,7 +67,9 @@ def moment_text(value: Any, path: str) -> str:
     if ns is None or not -(2**63) < ns < 2**63:
         _fail(path, f"a time is wanted, such as '2026-01-31T08:00:00Z', not {_shown(value)}")
     text = str(np.datetime64(ns, "ns")).replace("T", " ")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    finer = len(text.partition(".")[2]) > _MICROSECOND_DIGITS
+    return quoted_text(text) if finer else f"TIMESTAMP {quoted_text(text)}"
 
 
 class _Writer:
@@ -133,7 +138,7 @@ class _Writer:
                     _fail(path, f"a date is wanted, such as '2026-01-31', not {_shown(date)}")
                 return f"DATE {quoted_text(date)}"
             case {"timestamp": moment} if len(node) == 1:
-                return quoted_text(moment_text(moment, f"{path}.timestamp"))
+                return moment_sql(moment, f"{path}.timestamp")
             case {"property": _}:
                 return self._property(node, path)
             case {"op": _}:
@@ -207,11 +212,11 @@ class _Writer:
     def _instant(self, node: Any, path: str) -> Moment:
         match node:
             case str():
-                return Moment(quoted_text(moment_text(node, path)), is_text=True)
+                return Moment(moment_sql(node, path))
             case {"timestamp": value} if len(node) == 1:
-                return Moment(quoted_text(moment_text(value, f"{path}.timestamp")), is_text=True)
+                return Moment(moment_sql(value, f"{path}.timestamp"))
             case {"date": value} if len(node) == 1:
-                return Moment(quoted_text(moment_text(value, f"{path}.date")), is_text=True)
+                return Moment(moment_sql(value, f"{path}.date"))
             case {"property": _}:
                 return Moment(self._property(node, path))
         raise InvalidInput(f"{path}: a property, a timestamp, a date or an interval is wanted, not {_shown(node)}")
@@ -222,8 +227,6 @@ def _compared(left: Moment, op: str, right: Moment) -> str:
     if left.open or right.open:
         sign = left.open - right.open
         return "TRUE" if {"<": sign < 0, "<=": sign <= 0, ">": sign > 0, ">=": sign >= 0, "=": sign == 0}[op] else "FALSE"
-    if left.is_text and right.is_text:
-        return f"(TIMESTAMP {left.sql} {op} TIMESTAMP {right.sql})"
     return f"({left.sql} {op} {right.sql})"
 
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from tsdb.catalog.table import Table
-from tsdb.quoting import quoted_name, quoted_text
-from tsdb.resultset.cql2 import filter_text, moment_text
+from tsdb.quoting import quoted_name
+from tsdb.resultset.cql2 import filter_text, moment_sql
 from tsdb.resultset.deduplication import row_key
 from tsdb.resultset.request import Declaration, Request, Step
 from tsdb.sql.reader import read_query
@@ -171,7 +171,7 @@ class _Reader:
         found = _object(given, f"{self.place}.time", ("from", "to"))
         column = quoted_name(self.table.schema.time.name)
         parts = [
-            f"{column} {op} {quoted_text(moment_text(found[key], f'{self.place}.time.{key}'))} AND "
+            f"{column} {op} {moment_sql(found[key], f'{self.place}.time.{key}')} AND "
             for key, op in (("from", ">="), ("to", "<"))
             if found.get(key) is not None
         ]
