@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from tsdb.storage.view import note_problem, require
 from tsdb.storage.worker import Worker
-from tsdb.stream.view.run import ViewRun
 from tsdb_format.errors import Closed, Error
 
 if TYPE_CHECKING:
     from tsdb.settings import Settings
     from tsdb.storage.store import Store
+    from tsdb.stream.view.run import ViewRun
 
 #: Seconds between two looks where no view knows when it will have rows by itself.
 _LOOK_SECONDS = 60.0
@@ -70,6 +70,8 @@ class ViewKeeper:
         return min((seconds for seconds in left if seconds is not None), default=_LOOK_SECONDS)
 
     def _step(self, number: int) -> int:
+        from tsdb.stream.view.run import ViewRun  # loads what only asking needs, in the thread that asks
+
         view = next(view for view in self._store.views().values() if view.id == number)
         try:
             run = self._runs.get(number)
