@@ -26,7 +26,8 @@ def check(vector: Vector, rows_per_page: int, **how: Any) -> None:
     rows = len(vector)
     rng = np.random.default_rng(rows)
     some = ranges(rng, rows)
-    for starts, stops in ((np.array([0]), np.array([rows])), some, (some[0], some[0] + 1), some):
+    few = np.arange(0, rows, 3), np.arange(0, rows, 3) + 1
+    for starts, stops in ((np.array([0]), np.array([rows])), some, (some[0], some[0] + 1), few, some):
         found = read_pages(pages, starts, stops)
         assert same_values(found, vector.take(rows_of(starts, stops)))
         assert found.values.flags.c_contiguous

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,6 +27,14 @@ def gather(
     A row whose ``origin`` is BY_ADDRESS is the one at ``address``; of others that is the key of their row set in ``merged``, and
     ``ordinal`` is their place in it. Several threads read several columns.
     """
+
+    def all_of(read: Callable[[str], Vector]) -> dict[str, Vector]:
+        return dict(zip(names, ordered_map(read, names, threads, first_alone=len(address) < _PARALLEL_ROWS), strict=True))
+
+    index = int(address[0]) >> ROW_ID_BITS
+    if not merged and index == int(address[-1]) >> ROW_ID_BITS and bool((address[1:] > address[:-1]).all()):
+        here = FileRows(sources[index], *coalesce(address & ((1 << ROW_ID_BITS) - 1)), len(address))
+        return all_of(lambda name: _with_own_pool(here.read(name)))
     parts: list[RowSet] = []
     places: list[IntArray] = []
     file = np.where(origin < 0, address >> ROW_ID_BITS, -1)
@@ -49,7 +57,7 @@ def gather(
     def read(name: str) -> Vector:
         return _with_own_pool(concat([rows.read(name) for rows in parts]).take(place))
 
-    return dict(zip(names, ordered_map(read, names, threads, first_alone=len(address) < _PARALLEL_ROWS), strict=True))
+    return all_of(read)
 
 
 def own_pool(vector: Vector) -> Pool:

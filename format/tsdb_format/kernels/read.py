@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.block import decode_rows
-from tsdb_format.kernels.page import DICTIONARY, HELD, INTEGER, MALFORMED, SCRATCH, check_page
+from tsdb_format.kernels.block import NO_DECIMALS, POWERS, decode_rows
+from tsdb_format.kernels.page import ALP, DICTIONARY, DOUBLE, FOR, HELD, INTEGER, MALFORMED, SCRATCH, check_page
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
@@ -15,6 +15,45 @@ ZERO = u(0)
 BAD_RANGE = -5
 #: Not an error: the page is of an encoding that these kernels leave to ``rare``.
 RARE = -6
+
+
+@kernel("(u64[in], i64, i64, i64, i64, i64, i64, u64[in], i64[out]) -> void")
+def hold(words, begin, encoding, kind, first_row, high, validity, scratch, held):
+    """Describe in ``held`` the block of a page's row ``high`` - 1, where ``scratch`` holds values of it that need nothing more.
+
+    ``held`` is the first of these rows and the one behind the last, the block's first row, base, scale and decimals.
+    """
+    held[0], held[1] = 0, 0
+    block = (high - 1) >> 10
+    entry = u(begin + (block << 2))
+    if validity or encoding < FOR or encoding > ALP or scratch[HELD] != entry:
+        return
+    layout = np.int64(words[entry + u(3)])
+    decimals = (layout >> 56) & 31
+    if (layout >> 45) & 2047 or (decimals != NO_DECIMALS and kind != DOUBLE):
+        return
+    delta = layout >> 61
+    held[2] = first_row + (block << 10)
+    held[0], held[1] = held[2] + np.int64(scratch[HELD + 1]), held[2] + np.int64(scratch[HELD + 2])
+    held[3] = 0 if delta else np.int64(words[entry + u(1)])
+    held[4] = 1 if delta else np.int64(words[entry + u(2)])
+    held[5] = decimals
+
+
+@kernel("(u64[in], i64[in], i64, i64, u64[out], f64[out], i64) -> i64", inline=True)
+def read_held(scratch, held, row, stop, out, doubles, at):
+    """Write the rows to ``stop`` of the block that ``scratch`` holds; returns where the next one goes."""
+    source, target = u(row - held[2]), u(at)
+    base, scale = u(held[3]), u(held[4])
+    number = u(stop - row)
+    if held[5] == NO_DECIMALS:
+        for i in range(number):
+            out[target + i] = base + scratch[source + i] * scale
+    else:
+        power = POWERS[held[5]]
+        for i in range(number):
+            doubles[target + i] = np.float64(np.int64(base + scratch[source + i] * scale)) / power
+    return at + stop - row
 
 
 @kernel(
@@ -36,10 +75,15 @@ def read_words(
     at = 0
     nulls = 0
     rare = 0
+    held = np.empty(6, np.int64)  # of the block that scratch holds: see ``hold``
+    held[0], held[1] = 0, 0
     for k in range(len(starts)):
         row = starts[k]
         if row < 0 or stops[k] > row_count:
             return BAD_RANGE
+        if row >= held[0] and stops[k] <= held[1]:  # as of rows of many small devices
+            at = read_held(scratch, held, row, stops[k], out, doubles, at)
+            continue
         page = row // rows_per_page
         while row < stops[k]:
             low = row - page * rows_per_page
@@ -72,6 +116,10 @@ def read_words(
                 code = decode_rows(words, begin, end, page_encoding[page], rows, kind, low, high, scratch, out, doubles, floats, at)
             if code:
                 return code - 8 * page
+            if high - low < 1024:  # more rows need no more of their last block
+                hold(words, begin, page_encoding[page], kind, page * rows_per_page, high, len(validity), scratch, held)
+            else:
+                held[1] = 0
             at = stop
             page += 1
     return nulls << 1 | rare
