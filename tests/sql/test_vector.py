@@ -193,3 +193,27 @@ def test_explain_analyze_counts(db: tsdb.Database) -> None:
     lines = plan(db, "ANALYZE SELECT n FROM t ORDER BY array_cosine_distance(v, [1, 2]) LIMIT 1")
     assert lines[0] == "TopK keys=[array_cosine_distance(v, [1, 2])] limit=1 TOPN OPT"
     assert {"pages_read=1", "topk_first_threshold=heap", "rows_returned=1"} <= set(lines)
+
+
+def test_a_column_may_have_a_distance_s_name(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql('CREATE TABLE t (time TIMESTAMP TIME, "array_distance(v, [1, 2])" INT64, v VECTOR(2))')
+        db.write("t", {"time": [1, 2], "array_distance(v, [1, 2])": [7, 8], "v": [[5, 5], [1, 2]]})
+        sql = 'SELECT "array_distance(v, [1, 2])" AS n, array_distance(v, [1, 2]) AS d FROM t ORDER BY array_distance(v, [1, 2])'
+        assert db.sql(sql).fetchall() == [(8, 0.0), (7, 5.0)]
+
+
+CHOOSING = [
+    "SELECT DISTINCT ON (host) host, n FROM t ORDER BY host, array_distance(v, [1, 2]) DESC NULLS LAST",
+    "SELECT host, n FROM t QUALIFY row_number() OVER (PARTITION BY host ORDER BY array_distance(v, [1, 2])) = 1 ORDER BY host",
+    "SELECT host, arg_min(n, array_distance(v, [1, 2])) FROM t GROUP BY host ORDER BY host",
+    "SELECT n FROM t WHERE v IS NOT NULL ORDER BY array_distance(v, [1, 2]), n LIMIT 2 OFFSET 1",
+    "(SELECT n FROM t ORDER BY array_distance(v, [1, 2]) LIMIT 1) UNION ALL (FROM t SELECT n ORDER BY array_distance(v, [9, 9]) LIMIT 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", CHOOSING)
+def test_what_chooses_rows_by_a_distance(db: tsdb.Database, sql: str) -> None:
+    rows = db.sql(sql).fetchall()
+    assert rows == db.sql(sql, settings={"enable_native_operators": False}).fetchall()
+    assert rows

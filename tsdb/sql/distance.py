@@ -5,7 +5,8 @@ One argument is a VECTOR column and the other a constant of its width. Everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,12 @@ _SHOWN = 3
 class Distances:
     """The distances that one SELECT names, each a column of its own."""
 
-    def __init__(self, resolve: Callable[[exp.Column], Column | None], environment: Environment) -> None:
+    def __init__(
+        self, resolve: Callable[[exp.Column], Column | None], environment: Environment, reserved: Collection[str] = ()
+    ) -> None:
+        """``reserved`` are names that no distance may have: those of the table's columns."""
         self._resolve = resolve
+        self._reserved = reserved
         self._environment = environment
         self._found: dict[tuple[str, str, bytes], Distance] = {}
 
@@ -63,8 +68,9 @@ class Distances:
             shown = ", ".join(f"{item:.6g}" for item in target[:_SHOWN].tolist())
             more = f", … {len(target) - _SHOWN} more" if len(target) > _SHOWN else ""
             name = f"{function}({column.name}, [{shown}{more}])"
-            taken = sum(each.name.startswith(name) for each in self._found.values())
-            self._found[key] = Distance(f"{name}:{taken + 1}" if taken else name, *key)
+            taken = {*self._reserved, *(each.name for each in self._found.values())}
+            numbered = (f"{name}:{number}" for number in count(2))
+            self._found[key] = Distance(next(each for each in chain((name,), numbered) if each not in taken), *key)
         return Column(self._found[key].name, FLOAT, Role.FIELD, -1)
 
     def _target(self, node: exp.Expr, width: int) -> NDArray[np.float32] | None:

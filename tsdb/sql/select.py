@@ -106,7 +106,7 @@ class _Binder:
         self.select = select
         self.reference = reference
         self.environment = environment
-        self.distances = Distances(self.resolve, environment)
+        self.distances = Distances(self.resolve, environment, reference.table.schema.by_name)
         self.aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
     def bind(self) -> NativeSelect:
