@@ -208,8 +208,8 @@ CHOOSING = [
     "SELECT host, n FROM t QUALIFY row_number() OVER (PARTITION BY host ORDER BY array_distance(v, [1, 2])) = 1 ORDER BY host",
     "SELECT host, arg_min(n, array_distance(v, [1, 2])) FROM t GROUP BY host ORDER BY host",
     "SELECT n FROM t WHERE v IS NOT NULL ORDER BY array_distance(v, [1, 2]), n LIMIT 2 OFFSET 1",
-    "(SELECT n FROM t ORDER BY array_distance(v, [1, 2]) LIMIT 1) "
-    "UNION ALL (SELECT n FROM t ORDER BY array_distance(v, [9, 9]) LIMIT 1)",
+    ("(SELECT n FROM t ORDER BY array_distance(v, [1, 2]) LIMIT 1) "
+    "UNION ALL (SELECT n FROM t ORDER BY array_distance(v, [9, 9]) LIMIT 1)"),
 ]  # fmt: skip
 
 
