@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import signal
 import subprocess
@@ -15,10 +16,11 @@ import pytest
 
 import tsdb
 from support.command import environment
-from support.view_case import SETTINGS, VIEWS, create, rows_of, run, sites_of
+from support.view_case import DAY, SETTINGS, VIEWS, create, rows_of, run, sites_of
 from tsdb.stream.live import result_of
 from tsdb.stream.view import run as view_run
 
+TEN = datetime.timedelta(seconds=10)
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -52,7 +54,14 @@ def check(db: tsdb.Database, steps: int, first: int = 0) -> None:
     (newest,) = db.sql("SELECT max(time) FROM s").fetchone()  # type: ignore[misc]
     over = f"SELECT * FROM ({VIEWS['minutes']}) WHERE window_end <= TIMESTAMP '{newest}' - INTERVAL 30 SECOND"
     assert rows(db, "FROM minutes") == rows(db, over)
-    assert rows(db, "SELECT time, host, x, site FROM joined") == joined(steps, first)
+    whole = joined(steps, first)
+    assert rows(db, "SELECT time, host, x, site FROM joined") == whole
+    groups: dict[tuple[Any, str], list[float]] = {}
+    for time_of, _, x, site in whole:
+        groups.setdefault((DAY + (time_of - DAY) // TEN * TEN, site), []).append(x)
+    assert rows(db, "SELECT window_start, site, n, most FROM sites") == sorted(
+        (*key, len(xs), max(xs)) for key, xs in groups.items() if key[0] + 4 * TEN <= newest
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))

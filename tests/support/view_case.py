@@ -29,10 +29,17 @@ VIEWS = {
         "SELECT window_start, window_end, host, count(*) AS n, sum(x) AS total FROM TUMBLE(s, time, 10s) "
         "GROUP BY window_start, window_end, host"
     ),
+    "sites": (
+        "SELECT window_start, site, count(*) AS n, max(x) AS most "
+        "FROM TUMBLE((SELECT s.time, s.x, m.site FROM s INNER LATEST JOIN m ON s.host = m.host), time, 10s) "
+        "GROUP BY window_start, site"
+    ),
     "joined": "SELECT s.time, s.host, s.x, m.site FROM s INNER LATEST JOIN m ON s.host = m.host",
 }
+_WINDOWS = " SETTINGS watermark_idle_timeout = 'never', watermark_delay = '30s'"
 SETTINGS = {
-    "minutes": " SETTINGS watermark_idle_timeout = 'never', watermark_delay = '30s'",
+    "minutes": _WINDOWS,
+    "sites": f"{_WINDOWS}, enable_streaming_join_key_domain_pushdown = true",
     "joined": " SETTINGS enable_streaming_join_key_domain_pushdown = true",
 }
 
