@@ -193,6 +193,25 @@ def test_a_side_that_differs_each_time_is_computed_once(db: tsdb.Database) -> No
     assert db.sql(once).fetchall() == [(many,)]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM dev a LEFT JOIN owners o USING (room) LEFT JOIN room c ON c.celsius = a.n + 0.0 AND c.room = a.room",
+        "SELECT * FROM dev a LEFT JOIN owners o USING (room) LEFT JOIN dev c ON c.n = a.n",
+        "SELECT * FROM dev a JOIN owners o USING (room) JOIN dev c USING (room)",
+        "SELECT room, count(*) FROM dev a JOIN owners o USING (room) JOIN room c USING (room) GROUP BY room",
+        "SELECT upper(a.room), o.* FROM dev a JOIN owners o USING (room) JOIN dev c ON c.n = a.n",
+        "SELECT o.*, n FROM dev RIGHT JOIN owners o USING (room)",
+        "SELECT * FROM dev a RIGHT JOIN owners o ON o.room = a.room AND a.n < 2",
+        "SELECT owner, count(n) FROM dev RIGHT JOIN owners USING (room) GROUP BY owner",
+    ],
+)
+def test_columns_that_using_makes_one(db: tsdb.Database, sql: str) -> None:
+    owners = pd.DataFrame({"room": ["r1", "r2", None, "r9"], "owner": ["ann", "bob", "cid", "dot"]})
+    check(db, sql)
+    assert len(owners) == 4
+
+
 def test_a_reader_is_read_once(db: tsdb.Database) -> None:
     import pyarrow as pa
 

@@ -18,8 +18,9 @@ from tsdb.sql.blob_size import blob_sizes_asked
 from tsdb.sql.clause import text_place
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
-from tsdb.sql.join_binder import Beyond, Found, JoinBinder, Step, items_of, surroundings
+from tsdb.sql.join_binder import Found, JoinBinder, Step, surroundings
 from tsdb.sql.join_list import list_place, list_splices
+from tsdb.sql.join_query import Beyond, items_of
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
 from tsdb.sql.outside import INPUT_PREFIX

@@ -17,13 +17,11 @@ from tsdb.plan.node import Comparison, Filter, HashJoin, JoinKind, Limit, Plan, 
 from tsdb.plan.predicate import And, Predicate, columns_of
 from tsdb.plan.rename import renamed
 from tsdb.quoting import quoted_name
-from tsdb.sql.clause import clauses_around
 from tsdb.sql.comparison import flipped
 from tsdb.sql.condition import OPERATORS, ConditionBinder, conjuncts
 from tsdb.sql.environment import Environment
-from tsdb.sql.from_item import from_items, own_names
 from tsdb.sql.join_list import column_place
-from tsdb.sql.join_query import Surroundings
+from tsdb.sql.join_query import Beyond, Surroundings, items_of
 from tsdb.sql.join_source import JoinSource
 from tsdb.sql.latest_join import ASOF_FORM, NO_RIGHT_SIDE, ONLY_EQUALITIES, is_latest, refuse
 from tsdb.sql.literal import only
@@ -36,10 +34,6 @@ _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner", ("", "INNER"): "inner", ("LEFT", ""): "left", ("LEFT", "OUTER"): "left", ("", "SEMI"): "semi",
     ("", "ANTI"): "anti", ("", "CROSS"): "inner", ("RIGHT", ""): "left", ("RIGHT", "OUTER"): "left",
 }  # fmt: skip
-
-
-class Beyond(Exception):
-    """Something that is DuckDB's; its text says what, where people may wonder."""
 
 
 @dataclass
@@ -57,28 +51,16 @@ class Step:
 Found = tuple[int, Column]
 
 
-def items_of(select: exp.Select) -> list[exp.Expr]:
-    """What stands in FROM, under joins or not."""
-    return [select.args["from_"].this, *(join.this for join in select.args["joins"])]
-
-
 def surroundings(
     query: Query, select: exp.Select, tree: exp.Query, tables: Mapping[str, Table], environment: Environment
 ) -> Surroundings:
-    """What the items of FROM may mean; raises Beyond where they are not found in the text."""
+    """What the items of FROM may mean; raises Beyond where there is more in it."""
     from_ = select.args.get("from_")
     if from_ is None or not only(from_, "this"):
         raise Beyond
-    items = items_of(select)
-    inside = next((place for item in items for place in own_names(item)), None)
-    clauses = clauses_around(query.tokens, select, inside)
-    places = None if clauses is None else from_items(query.tokens, clauses.spans["FROM"], items)
-    if clauses is None or places is None:
-        raise Beyond
-    by_item = {id(item): place for item, place in zip(items, places, strict=True)}
     frames = {frame.name: frame for frame in frames_named_by(query, tree, tables)}
     environment.used_outside |= bool(frames)
-    return Surroundings(query, tree, tables, frames, by_item, environment, clauses)
+    return Surroundings(query, tree, select, tables, frames, environment)
 
 
 class JoinBinder:
@@ -100,8 +82,9 @@ class JoinBinder:
         names = {source.alias.lower() for source in self._sources}
         if len(names) < len(self._sources) or any("." in name for name in names):  # a name and a column's are joined by one
             raise Beyond("sides have no names that tell them apart")
-        #: Columns that USING has made one, by lower-case name: the left one is meant.
+        #: Columns that USING has made one, by lower-case name: the one that is meant, and the sides that have it.
         self._merged: dict[str, Found] = {}
+        self._merged_sides: dict[str, set[int]] = {}
         self._aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
         #: Conditions above all joins.
         self._above: list[Predicate] = []
@@ -117,12 +100,16 @@ class JoinBinder:
             plan = Sort(plan, keys)
         return Limit(plan, limit, offset) if limit is not None or offset else plan
 
+    def _is_merged(self, at: int, name: str, merged: Mapping[str, Found]) -> bool:
+        """Whether a side's column is shown as that of another."""
+        return name in merged and at in self._merged_sides[name] and at != merged[name][0]
+
     def _shown_as(self) -> list[tuple[JoinSource, tuple[str, ...]]]:
         """The sides whose columns can be named, each with the columns that USING has made one with those before."""
         made: list[tuple[JoinSource, tuple[str, ...]]] = []
         for at, source in enumerate(self._sources):
             if not source.hidden:
-                merged = tuple(name for name, (left, _) in self._merged.items() if left < at and source.column(name) is not None)
+                merged = tuple(name for name in self._merged if self._is_merged(at, name, self._merged))
                 made.append((source, merged))
         return made
 
@@ -164,6 +151,9 @@ class JoinBinder:
             return None
         name, qualifier = node.this.name.lower(), node.args.get("table")
         if qualifier is None and name in self._merged:
+            others = (source for at, source in enumerate(self._sources[:count]) if at not in self._merged_sides[name])
+            if any(source.column(name) is not None for source in others if not source.hidden):
+                raise Beyond
             return self._merged[name]
         found: list[Found] = []
         for at, source in enumerate(self._sources[:count]):
@@ -251,6 +241,7 @@ class JoinBinder:
         if not are_comparable(left[1].type, column.type):
             raise Beyond(_other_types(left[1], column))
         self._merged[name.lower()] = (right, column) if step.mirrored else left
+        self._merged_sides.setdefault(name.lower(), {left[0]}).add(right)
         step.keys[(left[0], left[1].name), column.name] = None
 
     def _on(self, step: Step, part: exp.Expr, right: int) -> None:
@@ -283,7 +274,8 @@ class JoinBinder:
             self._above.append(renamed(predicate, names))
         else:
             self._sources[at].predicates.append(predicate)
-            self._sources[at].texts.append(self._around.condition(part))
+            knows_text = self._sources[at].with_conditions is not None
+            self._sources[at].texts.append(self._around.condition(part) if knows_text else None)
 
     def _member(self, part: exp.In) -> None:
         """``column IN (SELECT …)``: a semi join with the column's own side, before it is joined with others."""
@@ -358,7 +350,7 @@ class JoinBinder:
                 continue
             if not source.complete:
                 raise Beyond
-            made += [(at, column) for column in source.columns if merged.get(column.name.lower(), (at,))[0] == at]
+            made += [(at, column) for column in source.columns if not self._is_merged(at, column.name.lower(), merged)]
         kept = [(at, column) for at, column in made if column.name.lower() not in left_out]
         if not kept or len({column.name.lower() for _, column in made} & left_out) < len(left_out):
             raise Beyond

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +18,10 @@ from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Frame, Plan, Project
 from tsdb.plan.schema import duckdb_name, output_schema
 from tsdb.quoting import quoted_name
-from tsdb.sql.clause import Clauses, text_place
+from tsdb.sql.clause import Clauses, clauses_around, text_place
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
-from tsdb.sql.from_item import FromItem, parenthesized, with_clause
+from tsdb.sql.from_item import FromItem, from_items, own_names, parenthesized, with_clause
 from tsdb.sql.join_source import JoinSource, frame_source, table_rows
 from tsdb.sql.key import is_settled
 from tsdb.sql.literal import only
@@ -34,20 +35,46 @@ from tsdb_format.schema import Column
 from tsdb_format.types import ColumnType, Kind, Role, parse_type
 
 
+class Beyond(Exception):
+    """Something that is DuckDB's; its text says what, where people may wonder."""
+
+
+def items_of(select: exp.Select) -> list[exp.Expr]:
+    """What stands in FROM, under joins or not."""
+    return [select.args["from_"].this, *(join.this for join in select.args["joins"])]
+
+
 @dataclass
 class Surroundings:
     """What an item of FROM may mean: tables by lower-case name, the caller's data by name, and what the query around it defines.
 
-    ``places`` are the items' in the text, by the identity of the item in ``tree``, ``clauses`` those of what stands around them.
+    ``select`` is the SELECT of ``tree`` that has them.
     """
 
     query: Query
     tree: exp.Query
+    select: exp.Select
     tables: Mapping[str, Table]
     frames: Mapping[str, Frame]
-    places: Mapping[int, FromItem]
     environment: Environment
-    clauses: Clauses
+
+    @cached_property
+    def clauses(self) -> Clauses:
+        """Where the clauses of the SELECT are in the text. Raises Beyond where the text does not show them."""
+        inside = next((place for item in items_of(self.select) for place in own_names(item)), None)
+        found = clauses_around(self.query.tokens, self.select, inside)
+        if found is None:
+            raise Beyond
+        return found
+
+    @cached_property
+    def places(self) -> Mapping[int, FromItem]:
+        """Where the items of FROM are, by their identity. Raises Beyond where the text does not show them."""
+        items = items_of(self.select)
+        found = from_items(self.query.tokens, self.clauses.spans["FROM"], items)
+        if found is None:
+            raise Beyond
+        return {id(item): place for item, place in zip(items, found, strict=True)}
 
     def source(self, node: exp.Expr) -> JoinSource | None:
         """What an item of FROM is; None where its columns are not known here."""

@@ -18,9 +18,9 @@ from tsdb.sql.by_time import ordered_by_time
 from tsdb.sql.clause import text_place
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
-from tsdb.sql.join_binder import Beyond, JoinBinder, Step, items_of, surroundings
+from tsdb.sql.join_binder import JoinBinder, Step, surroundings
 from tsdb.sql.join_list import column_place, list_splices
-from tsdb.sql.join_query import Surroundings
+from tsdb.sql.join_query import Beyond, Surroundings, items_of
 from tsdb.sql.join_source import Origin
 from tsdb.sql.key import stands_alone
 from tsdb.sql.literal import only
