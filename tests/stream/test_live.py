@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tsdb
@@ -138,6 +139,18 @@ def test_forms_of_select_over_each_batch(db: tsdb.Database) -> None:
             db.sql("INSERT INTO p VALUES (1, [3, 4]), (2, [5, 12])")
             assert sorted(taken(rows, len(wanted)), reverse=True) == sorted(wanted, reverse=True), sql
         db.sql("DELETE FROM p")
+
+
+def test_the_callers_data_is_a_bounded_side(db: tsdb.Database) -> None:
+    insert(db, ("a", 1), ("z", 2))
+    owners = {"host": np.array(["a", "b"], dtype=object), "owner": np.array([7, 8])}
+    assert owners
+    for sql, wanted in [
+        ("SELECT v, owner FROM s JOIN owners USING (host)", [(1, 7)]),
+        ("SELECT v + 1, owner FROM s LEFT JOIN owners USING (host)", [(2, 7), (3, None)]),
+    ]:  # fmt: skip
+        with db.stream(sql, settings=EARLIEST) as rows:
+            assert sorted(taken(rows, len(wanted))) == wanted
 
 
 def test_what_is_dropped_is_let_go(db: tsdb.Database) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsdb.exec.context import ExecContext
 from tsdb.exec.newest_version import newest_of
-from tsdb.plan.node import DuckQuery, Given, HashJoin, Plan, Side, TableScan, children
+from tsdb.plan.node import DuckQuery, Filter, Given, HashJoin, Plan, Project, TableScan, children
 from tsdb.plan.predicate import And
 from tsdb.plan.schema import output_schema
 from tsdb.plan.transform import transform
@@ -76,8 +76,7 @@ def plan_live(query: Query, parameters: Parameters, settings: Settings, snapshot
         written = expand(query, snapshot.definitions)
         refuse_text(parse_query(written.text), snapshot.definitions, names, _aggregates())
     given = Given(ARRIVING, tuple(output_schema(node, snapshot)))
-    above = transform(plan, lambda each: given if each is node else _streamed(each, is_live))
-    return LivePlan(node, above, bound.columns, snapshot, has_moment(query.tokens))
+    return LivePlan(node, _above(plan, node, given, is_live), bound.columns, snapshot, has_moment(query.tokens))
 
 
 def driver_of(plan: LivePlan, feed: Commits, stats: QueryStats, settings: Settings, resume: dict[str, Any] | None) -> Driver:
@@ -146,18 +145,24 @@ def _reached(plan: Plan, node: Plan) -> Mapping[int, bool]:
     return found
 
 
-def _streamed(plan: Plan, is_live: Mapping[int, bool]) -> Plan:
-    """A join that holds its bounded side."""
-    if not isinstance(plan, HashJoin):
-        return plan
-    held: Side = "left" if any(isinstance(each, Given) for each in _nodes(plan.right)) else "right"
-    return plan if plan.build == held else replace(plan, build=held)
+def _above(plan: Plan, node: Plan, given: Given, is_live: Mapping[int, bool]) -> Plan:
+    """The plan with ``given`` for the live node. Joins on the way hold their bounded sides."""
 
+    def above(child: Plan) -> Plan:
+        return _above(child, node, given, is_live)
 
-def _nodes(plan: Plan) -> Iterator[Plan]:
-    yield plan
-    for child in children(plan):
-        yield from _nodes(child)
+    match plan:
+        case _ if plan is node:
+            return given
+        case Project(child=child) | Filter(child=child):
+            return replace(plan, child=above(child))
+        case HashJoin(left=left, right=right) if is_live[id(left)]:
+            return replace(plan, left=above(left), build="right")
+        case HashJoin(left=left, right=right):
+            return replace(plan, right=above(right), build="left")
+        case DuckQuery(inputs=inputs):
+            return replace(plan, inputs=tuple((name, above(child) if is_live[id(child)] else child) for name, child in inputs))
+    raise AssertionError(f"no live form of {type(plan).__name__}")
 
 
 def with_pushed(plan: Plan, settings: Settings, snapshot: Snapshot) -> Plan:
