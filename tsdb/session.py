@@ -44,6 +44,7 @@ from tsdb.sql.statement import (
     Script,
     SetSetting,
     ShowCreateTable,
+    ShowCreateView,
     ShowDevices,
     ShowFiles,
     ShowQueries,
@@ -204,10 +205,15 @@ class Session:
                 return Result(None)
             case ShowSettings() | ShowTables() | ShowFiles() | ShowQueries() | ShowViews():
                 return _listing(*self._shown(statement, settings, snapshot))
+            case ShowCreateView(name):
+                view = store.view(name)
+                return text_result("sql", [view.statement(store.target(view))])
             case ShowCreateTable(name):
                 return text_result("sql", [create_table_text(store.table(name))])
             case Describe(name):
-                rows = [(c.name, duckdb_name(c.type), c.role.name) for c in store.table(name).schema]
+                is_view = name in store.views() and name not in store.tables()
+                table = store.target(store.view(name)) if is_view else store.table(name)
+                rows = [(c.name, duckdb_name(c.type), c.role.name) for c in table.schema]
                 return _listing(("column_name", "column_type", "role"), (STRING, STRING, STRING), rows)
             case Script(text):
                 from tsdb.resultset.multi_result import script_result

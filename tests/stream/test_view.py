@@ -182,6 +182,9 @@ def test_a_view_into_a_table(tmp_path: Path) -> None:
         db.sql("CREATE MATERIALIZED VIEW v INTO t AS SELECT host, time AS at, x FROM s WHERE x > 2")
         db.sql("CREATE MATERIALIZED VIEW IF NOT EXISTS v INTO t AS SELECT host, time AS at, x FROM s")
         db.write("s", rows_of(1))
+        assert db.sql("DESCRIBE v").fetchall() == db.sql("DESCRIBE t").fetchall()
+        text = 'CREATE MATERIALIZED VIEW "v" INTO "t" AS SELECT host, time AS at, x FROM s WHERE x > 2;'
+        assert db.sql("SHOW CREATE MATERIALIZED VIEW v").fetchall() == [(text,)]
         assert db.refresh_view("V") == len([row for row in rows_of(1) if row["x"] > 2])
         assert rows(db, "SELECT at, host, x FROM t") == sorted(set(rows(db, "SELECT time, host, x FROM s WHERE x > 2")))
         db.sql("DROP MATERIALIZED VIEW v")

@@ -19,6 +19,7 @@ from tsdb.sql.statement import (
     SetSetting,
     SettingValues,
     ShowCreateTable,
+    ShowCreateView,
     ShowFiles,
     ShowQueries,
     ShowSettings,
@@ -298,6 +299,8 @@ def _read_show(cursor: Cursor) -> Statement:
         made = ShowQueries()
     elif cursor.accept("CREATE", "TABLE") or cursor.accept("CREATE", "STREAM"):
         made = ShowCreateTable(cursor.name("a table name"))
+    elif cursor.accept("CREATE", "MATERIALIZED", "VIEW"):
+        made = ShowCreateView(cursor.name("a view name"))
     elif cursor.accept("SETTINGS"):
         made = ShowSettings()
     else:

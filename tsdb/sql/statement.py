@@ -102,6 +102,13 @@ class ShowViews:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowCreateView:
+    """SHOW CREATE MATERIALIZED VIEW: the statement that makes the view."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShowTables:
     """SHOW TABLES: what is in the database."""
 
@@ -272,6 +279,6 @@ class AlterTable:
 
 
 Statement: TypeAlias = (
-    Query | Explain | CreateTable | DropTable | AlterTable | CreateView | DropView | ShowViews | ShowTables | ShowFiles | ShowQueries | ShowCreateTable | ShowSettings
-    | Describe | SetSetting | Insert | Checkpoint | Conditional | Script
+    Query | Explain | CreateTable | DropTable | AlterTable | CreateView | DropView | ShowViews | ShowCreateView | ShowTables
+    | ShowFiles | ShowQueries | ShowCreateTable | ShowSettings | Describe | SetSetting | Insert | Checkpoint | Conditional | Script
 )  # fmt: skip

@@ -21,6 +21,7 @@ from typing import Any
 import xxhash
 
 from tsdb.catalog.table import Table
+from tsdb.quoting import quoted_name
 from tsdb.suggestion import hint
 from tsdb_format.disk import DISK, NewFile, Storage
 from tsdb_format.errors import Corruption, Error, InvalidInput, NotFound, UnsupportedFormat
@@ -176,6 +177,11 @@ class ViewEntry:
     text: str
     problem: str | None = None
 
+    def statement(self, target: Table) -> str:
+        """The statement that makes it; ``target`` is its table."""
+        into = "" if self.own else f" INTO {quoted_name(target.name)}"
+        return f"CREATE MATERIALIZED VIEW {quoted_name(self.name)}{into} AS {self.text};"
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -281,6 +287,15 @@ def read(root: Path, name: str, storage: Storage = DISK) -> Manifest:
     except (KeyError, TypeError, ValueError, LookupError) as error:
         raise Corruption(f"the manifest is malformed: {error}", path=str(path), offset=0) from None
     return Manifest(version, sequence, next_table, next_file, {entry.table.name: entry for entry in entries}, views)
+
+
+def require_view(views: Mapping[str, ViewEntry], name: str) -> ViewEntry:
+    """A view by its name, whatever the case. Raises NotFound with the nearest name."""
+    folded = {view.name.lower(): view for view in views.values()}
+    found = views.get(name) or folded.get(name.lower())
+    if found is None:
+        raise NotFound(f"no materialized view {name!r}; {hint(name, views)}")
+    return found
 
 
 def versions(root: Path) -> list[str]:

@@ -251,11 +251,9 @@ class Store:
 
         Raises NotFound where the view or its table was dropped.
         """
-        manifest = self._versions.manifest
-        target = manifest.target_of(view)
-        if target is None or view.name not in manifest.views:
-            raise NotFound(f"the table that materialized view {view.name!r} writes to was dropped")
-        report = self.writer.write(target.table.name, columns, checkpoint=(view.id, checkpoint))
+        if view.name not in self._versions.manifest.views:
+            raise NotFound(f"materialized view {view.name!r} was dropped")
+        report = self.writer.write(self.target(view).name, columns, checkpoint=(view.id, checkpoint))
         self._after_commit()
         return report
 
@@ -264,12 +262,20 @@ class Store:
         self._check_open()
         return self._versions.manifest.views
 
+    def view(self, name: str) -> ViewEntry:
+        """A materialized view by its name, whatever the case. Raises NotFound with the nearest name."""
+        return manifests.require_view(self.views(), name)
+
+    def target(self, view: ViewEntry) -> Table:
+        """The table that a view writes to. Raises NotFound where it was dropped."""
+        found = self._versions.manifest.target_of(view)
+        if found is None:
+            raise NotFound(f"the table that materialized view {view.name!r} writes to was dropped")
+        return found.table
+
     def checkpoint(self, view: ViewEntry) -> str | None:
         """How far a view is, as it said with its last rows; None where it has none. Raises NotFound where its table was dropped."""
-        target = self._versions.manifest.target_of(view)
-        if target is None:
-            raise NotFound(f"the table that materialized view {view.name!r} writes to was dropped")
-        found = self.refresh().tables[target.table.name].checkpoints.get(view.id)
+        found = self.refresh().tables[self.target(view).name].checkpoints.get(view.id)
         return None if found is None else found[1]
 
     def write_row(self, table: str, row: Row) -> WriteReport | None:

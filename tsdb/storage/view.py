@@ -5,7 +5,6 @@ How far a view is belongs to the rows that it wrote: it is in the same record of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,7 @@ from tsdb.catalog.table import Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
 from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import TableEntry, ViewEntry
-from tsdb.suggestion import hint
-from tsdb_format.errors import InvalidInput, NotFound
+from tsdb_format.errors import InvalidInput
 
 if TYPE_CHECKING:
     from tsdb.storage.writer import Writer
@@ -50,7 +48,7 @@ def drop_view(writer: Writer, name: str) -> ViewEntry:
     """Remove a view, with the table that was made for it. Raises NotFound."""
     with writer.writing():
         manifest = writer.versions.manifest
-        view = require(manifest.views, name)
+        view = manifests.require_view(manifest.views, name)
         manifest = replace(manifest, views={key: each for key, each in manifest.views.items() if each.id != view.id})
         target = manifest.target_of(view)
         handover = Handover()
@@ -71,12 +69,3 @@ def note_problem(writer: Writer, view: ViewEntry, problem: str | None) -> None:
         known = manifest.views.get(view.name)
         if known is not None and known.id == view.id and known.problem != problem:
             writer.commit(manifest.with_view(replace(known, problem=problem)))
-
-
-def require(views: Mapping[str, ViewEntry], name: str) -> ViewEntry:
-    """A view by its name, whatever the case. Raises NotFound with the nearest name."""
-    folded = {view.name.lower(): view for view in views.values()}
-    found = views.get(name) or folded.get(name.lower())
-    if found is None:
-        raise NotFound(f"no materialized view {name!r}; {hint(name, views)}")
-    return found

@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tsdb.storage.view import note_problem, require
+from tsdb.storage.view import note_problem
 from tsdb.storage.worker import Worker
 from tsdb_format.errors import Closed, Error
 
@@ -41,7 +41,7 @@ class ViewKeeper:
         Raises NotFound, and what stops the view.
         """
         with self._turn:
-            view = require(self._store.views(), name)
+            view = self._store.view(name)
             written = self._step(view.id)
             if view.problem is not None:
                 note_problem(self._store.writer, view, None)

@@ -14,7 +14,6 @@ from tsdb.stream.feed import Feed
 from tsdb.stream.live import result_of
 from tsdb.stream.position import decoded, encoded
 from tsdb.stream.view.definition import query_of, view_pipeline
-from tsdb_format.errors import NotFound
 
 if TYPE_CHECKING:
     from tsdb.settings import Settings
@@ -81,10 +80,8 @@ class ViewRun:
         if not made or position is None:
             return 0
         rows = pa.concat_tables(made)
-        target = next((table for table in self._store.tables().values() if table.id == self.view.target), None)
-        if target is None:
-            raise NotFound(f"the table that materialized view {self.view.name!r} writes to was dropped")
-        self._store.write_view(self.view, columns_of(rows, target.schema), encoded(position))
+        columns = columns_of(rows, self._store.target(self.view).schema)
+        self._store.write_view(self.view, columns, encoded(position))
         return int(rows.num_rows)
 
     def close(self) -> None:
