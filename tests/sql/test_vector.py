@@ -203,6 +203,13 @@ def test_a_column_may_have_a_distance_s_name(tmp_path: Path) -> None:
         assert db.sql(sql).fetchall() == [(8, 0.0), (7, 5.0)]
 
 
+def test_the_width_is_that_of_the_column_s_own_table(db: tsdb.Database) -> None:
+    db.sql("CREATE TABLE other (time TIMESTAMP TIME, n INT64, v VECTOR(3))")
+    db.write("other", {"time": [1], "n": [3], "v": [[1, 2, 3]]})
+    sql = "SELECT array_distance(x.v, ?), array_distance(other.v, [1, 2, 4]) FROM t AS x JOIN other ON x.n = other.n"
+    assert db.sql(sql, [[1, 2]]).fetchall() == [(1.0, 1.0)]
+
+
 CHOOSING = [
     "SELECT DISTINCT ON (host) host, n FROM t ORDER BY host, array_distance(v, [1, 2]) DESC NULLS LAST",
     "SELECT host, n FROM t QUALIFY row_number() OVER (PARTITION BY host ORDER BY array_distance(v, [1, 2])) = 1 ORDER BY host",

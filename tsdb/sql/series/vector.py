@@ -46,10 +46,22 @@ def _width(draft: Draft, argument: Range, tables: Mapping[str, Table]) -> int | 
     names, dots = tokens[start:end:2], tokens[start + 1 : end : 2]
     if not names or not all(token.is_name for token in names) or not all(token.is_symbol(".") for token in dots):
         return None
-    mentioned = {token.text.lower() for token in tokens if token.is_name}
-    columns = (column for name in mentioned & tables.keys() for column in tables[name].schema)
+    named = _tables_named(draft, names[-2].text.lower() if len(names) > 1 else None) & tables.keys()
+    columns = (column for name in named for column in tables[name].schema)
     widths = {each.type.width for each in columns if each.type.kind is Kind.VECTOR and each.name.lower() == names[-1].text.lower()}
     return widths.pop() if len(widths) == 1 else None
+
+
+def _tables_named(draft: Draft, qualifier: str | None) -> set[str]:
+    """Lower-case names that may be of the tables that go by a qualifier, or of any where there is none."""
+    tokens = draft.tokens
+    found = set()
+    for at, token in enumerate(tokens):
+        alias = at + 1 + (at + 1 < len(tokens) and tokens[at + 1].upper == "AS")
+        called = tokens[alias].text.lower() if alias < len(tokens) and tokens[alias].is_name else ""
+        if token.is_name and qualifier in (None, token.text.lower(), called):
+            found.add(token.text.lower())
+    return found
 
 
 def _takes_type(draft: Draft, argument: Range) -> bool:
