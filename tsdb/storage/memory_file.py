@@ -157,7 +157,9 @@ class MemoryFile:
         vector = self._columns[name]
         width, validity = vector.type.width, vector.validity
         if validity is not None:
-            validity = np.concatenate([validity[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)])
+            rows = np.empty(int((stops - starts).sum()), np.int64)
+            ranges.expand(starts, stops, rows)
+            validity = validity[rows]
         return VectorRows(VectorRows.of(vector).items, starts * width, stops - starts, validity)
 
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
