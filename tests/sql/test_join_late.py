@@ -100,6 +100,20 @@ def test_a_row_that_many_repeat_is_read_once(db: tsdb.Database) -> None:
     assert len(many) == 6000
 
 
+def test_composite_keys_take_the_rows_with_both(db: tsdb.Database) -> None:
+    """Keys of two columns, one of them a tag: devices without the one are left out, rows without the other read no more columns."""
+    wanted = pd.DataFrame({"camera": ["camera 1", "camera 1", "camera 1", None], "n": [4, 7, 5, 10], "x": [1, 2, 3, 4]})
+    late, early = both(db, "SELECT w.x, f.image, f.embedding FROM wanted w JOIN frames f ON f.camera = w.camera AND f.n = w.n")
+    assert (late["take_rows"], late["take_rows_unique"]) == (2, 2)
+    assert late["devices_pruned_by_key_domain"] == early["devices_pruned_by_key_domain"] == 2
+    assert late["take_candidates"] <= FRAMES // 3 + 1
+    left, _ = both(db, "SELECT w.x, f.image FROM wanted w LEFT JOIN frames f USING (camera, n) ORDER BY w.x")
+    assert left["take_rows"] == 2
+    other = "SELECT w.x, f.image FROM wanted w JOIN frames f ON f.camera = w.camera AND f.n = w.n AND f.frame_id > w.x"
+    assert both(db, other)[0]["take_rows"] == 2
+    assert len(wanted) == 4
+
+
 def test_the_side_in_memory_defers_all_but_its_key(db: tsdb.Database) -> None:
     wanted = pd.DataFrame({"frame_id": list(range(0, 200_000, 9))})
     sql = "SELECT f.image, f.n, f.camera, f.time FROM wanted w JOIN frames f ON f.frame_id = w.frame_id"

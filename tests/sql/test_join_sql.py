@@ -24,7 +24,7 @@ VALUES: dict[str, list[str]] = {
     "BOOLEAN": ["true", "false", "NULL"],
     "DATE": ["DATE '2024-01-01'", "DATE '1969-12-31'", "NULL"],
     "TIMESTAMP": ["TIMESTAMP '2024-01-01'", "TIMESTAMP '2024-01-01 00:00:00.000001'", "NULL"],
-    "BLOB": ["''::BLOB", "'x'::BLOB", "'a longer payload than most'::BLOB", "NULL"],
+    "BLOB": ["''::BLOB", "'x'::BLOB", "'some bytes'::BLOB", "'a longer payload than most'::BLOB", "NULL"],
     "VECTOR(2)": ["[1.0, 2.0]::FLOAT[2]", "[0.5, -1.0]::FLOAT[2]", "NULL"],
 }
 ON = (
@@ -71,7 +71,7 @@ class Tables:
         tag = "TAG" if self.keys[0] in ("INT32", "INT64", "STRING", "BOOLEAN") and self.random.random() < 0.6 else "FIELD"
         self.db.sql(
             f"CREATE TABLE {name} (time TIMESTAMP TIME, host STRING TAG, k {self.keys[0]} {tag}, l {self.keys[1]}, n INT32, "
-            f"x DOUBLE, image BLOB, v VECTOR(2)) WITH (page_rows = {page_rows})"
+            f"x DOUBLE, image BLOB WITH (blob_inline_max = 5, blob_packed_max = 15), v VECTOR(2)) WITH (page_rows = {page_rows})"
         )
 
     def _write(self, name: str, count: int) -> None:
