@@ -234,6 +234,8 @@ class _Reader:
             raise _MalformedError("it has new devices that there cannot be")
         if rows and not (fields and devices):
             raise _MalformedError("it has rows without columns or devices")
+        if any(vector.type.kind is not Kind.STRING or vector.validity is not None for vector in checkpoints.values()):
+            raise _MalformedError("a checkpoint is no text")
         return Change(
             table, first_device, tags, new_devices, attributed, attributes, numbers, row_start, fields, *deleted, checkpoints
         )
