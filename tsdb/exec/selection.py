@@ -324,6 +324,7 @@ class Selection:
     def filtered(self, rows: RowSet) -> RowSet:
         """The rows whose values satisfy every remaining conjunct, each reading only what the ones before left."""
         for part in self.row_conjuncts:
+            rows = self._not_excluded(part, rows)
             if rows.count == 0:
                 break
             held: dict[str, Vector] = {}
@@ -335,6 +336,16 @@ class Selection:
                 return held[name]
 
             rows = rows.select(evaluate(part, read, rows.count))
+        return rows
+
+    def _not_excluded(self, part: Predicate, rows: RowSet) -> RowSet:
+        """The rows that a quick look does not exclude, where a condition is on what takes long to compute."""
+        match part:
+            case Compare(column, "<" | "<=" | ">" | ">=" as op, literal) if column in self.sources.computed:
+                if isinstance(rows, FileRows):
+                    look = self.sources.computed[column].may_reach
+                    mask = look(rows.source, rows.starts, rows.stops, float(literal), descending=op[0] == ">", nulls=False)
+                    return rows.select(mask)
         return rows
 
     def row_sets(self) -> Iterator[RowSet]:
