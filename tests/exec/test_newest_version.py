@@ -72,8 +72,15 @@ def test_queries_see_the_newest_version(tmp_path: Path, seed: int, shards: str) 
             db = tsdb.open(tmp_path / "db", threads=2)
         else:
             limit = chance.randrange(10)
-            gone = [k for k, row in model.items() if (row[1] < limit - 6 if roll < 0.92 else k == f"k{limit}")]
-            condition = f"v < {limit - 6}" if roll < 0.92 else f"k = 'k{limit}'"
+            first = START + datetime.timedelta(seconds=10_000 * limit)
+            last = first + datetime.timedelta(seconds=20_000)
+            condition, is_gone = chance.choice([
+                (f"v < {limit - 6}", lambda row, limit=limit: row[1] < limit - 6),
+                (f"k = 'k{limit}'", lambda row, limit=limit: row[0] == f"k{limit}"),
+                (f"time >= '{first}' AND time <= '{last}'", lambda row, first=first, last=last: first <= row[3] <= last),
+                (f"k >= 'k3' AND time < '{first}'", lambda row, first=first: row[0] >= "k3" and row[3] < first),
+            ])  # fmt: skip
+            gone = [k for k, row in model.items() if is_gone(row)]
             assert db.sql(f"DELETE FROM kv WHERE {condition}").fetchall() == [(len(gone),)]
             for k in gone:
                 del model[k]
@@ -111,3 +118,16 @@ def test_expired_versions_are_not_there(tmp_path: Path) -> None:
             assert db.sql("SELECT v FROM kv").fetchall() == [(1,)]
             db.flush()
             db.compact()
+
+
+def test_a_delete_of_a_stretch_of_time_takes_the_keys_in_it_alone(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql("CREATE STREAM f (time TIMESTAMP_NS TIME, k INT64, v INT64) PRIMARY KEY (k) WITH (mode = 'versioned_kv')")
+        db.sql("INSERT INTO f SELECT make_timestamp_ns(t), k, t FROM (VALUES (8, 1), (4, 1), (5, 2), (9, 0)) r(t, k)")
+        db.sql("INSERT INTO f VALUES (make_timestamp_ns(3), 1, 3)")
+        where = "time >= make_timestamp_ns(7) AND time <= make_timestamp_ns(10)"
+        assert db.sql(f"DELETE FROM f WHERE k >= 0 AND {where}").fetchall() == [(1,)]
+        assert sorted(db.sql("SELECT k, v FROM f").fetchall()) == [(1, 3), (2, 5)]
+        assert db.sql(f"DELETE FROM f WHERE {where}").fetchall() == [(0,)]
+        assert db.sql("DELETE FROM f").fetchall() == [(2,)]
+        assert db.sql("SELECT count(*) FROM f").fetchall() == [(0,)]

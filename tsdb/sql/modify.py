@@ -43,6 +43,7 @@ from tsdb.storage.arrange import SortedRows
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.report import Edit
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
+from tsdb.storage.tombstone import Tombstones
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.types import INT64, TIMESTAMP_NS, ColumnType, Role
@@ -72,11 +73,21 @@ def delete(store: Store, statement: Delete, parameters: Parameters, settings: Se
         found = made.row_count
         if table.stored is None:
             return made.device, made.low, made.high
-        keys = np.unique(made.device)  # with every version: no older one comes back
+        keys = _keys_in(table, made)  # with every version: no older one comes back
         return keys, np.full(len(keys), INT64_MIN), np.full(len(keys), INT64_MAX)
 
     store.delete(store.table(statement.table).name, select)
     return found
+
+
+def _keys_in(table: TableSnapshot, deletion: Deletion) -> Int32Array:
+    """The keys of a versioned stream whose newest version a deletion hits."""
+    ranges = Tombstones.none().plus(deletion.device, deletion.low, deletion.high, 1)
+    keys = [np.empty(0, np.int32)]
+    for newest in table.files:
+        hit = ranges.index.sequence_at(newest.device_number, newest.file.resource.min_time) > 0
+        keys.append(newest.device_number[hit])
+    return np.concatenate(keys)
 
 
 def delete_devices(store: Store, statement: DeleteDevices, parameters: Parameters, settings: Settings) -> int:
