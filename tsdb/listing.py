@@ -33,7 +33,8 @@ class Listing(NamedTuple):
 def tables(snapshot: Snapshot) -> Listing:
     """What each table holds, in files and in memory: ``rows`` that a query sees, NULL where only reading them would tell.
 
-    ``stored_rows`` count every version that is stored, also those overwritten, deleted or expired. ``mode`` is 'table', or a stream's.
+    ``stored_rows`` count every version that is stored, also those overwritten, deleted or expired. ``mode`` is 'table' or a
+    stream's.
     """
     names = ("name", "rows", "devices", "files", "columns", "stored_rows", "mode")
     made: list[tuple[object, ...]] = []

@@ -41,7 +41,7 @@ def shards_of(vectors: Sequence[Vector], shards: int) -> Int32Array:
 def parted(
     options: TableOptions, count: int, column: Callable[[str], Vector]
 ) -> Iterator[tuple[int | None, NDArray[np.int64] | None]]:
-    """(shard, its rows as indices in order, None for all); the shard is None of a table without. ``column`` gives the rows' values."""
+    """(shard, its rows as indices in order, None for all); the shard is None of a table without. ``column`` gives their values."""
     if not options.shard_by:
         yield None, None
         return

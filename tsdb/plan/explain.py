@@ -16,6 +16,7 @@ from tsdb.plan.node import (
     DuckQuery,
     Filter,
     Frame,
+    Given,
     HashJoin,
     LastArrived,
     LastRow,
@@ -165,6 +166,8 @@ def _details(plan: Plan, tables: Tables) -> dict[str, Any]:
             return {"variable": name, "type": f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"}
         case Rows(names=names, rows=rows):
             return {"columns": list(names), "rows": len(rows)}
+        case Given(name=name, columns=given):
+            return {"name": name, "columns": [column for column, _ in given]}
 
 
 def _counters(plan: Plan, stats: QueryStats | None) -> dict[str, int | str | None] | None:
