@@ -128,3 +128,14 @@ def test_few_wait(db: tsdb.Database, made: list[Any]) -> None:
     del results
     gc.collect()
     assert (sum(map(len, duck_loan._IDLE.values())), len(made)) == (4, 9)
+
+
+def test_connections_of_old_inputs_go(db: tsdb.Database, made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duck_loan, "_KEYS_MAX", 2)
+    for sql in ("SELECT median(usage) FROM cpu", "SELECT mode(host) FROM cpu", "SELECT median(time) FROM cpu") * 2:
+        db.sql(sql).fetchall()
+        gc.collect()
+        assert len(duck_loan._IDLE) <= 2
+    assert len(made) == 6
+    db.sql("SELECT quantile(time, 0.1) FROM cpu").fetchall()
+    assert len(made) == 6

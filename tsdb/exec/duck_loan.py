@@ -49,13 +49,16 @@ class Loan:
     def give_back(self) -> None:
         """Let the connection wait, or close it. Called in any thread, at any time: it takes no lock."""
         self.relation = None
-        idle = None if self.key is None else _IDLE.get(self.key)
-        if idle is None and self.key is not None and len(_IDLE) < _KEYS_MAX:
-            idle = _IDLE.setdefault(self.key, deque())
-        if idle is None or len(idle) >= _IDLE_MAX:
+        if self.key is None:
             self.connection.close()
-        else:
+            return
+        while self.key not in _IDLE and len(_IDLE) >= _KEYS_MAX:
+            _IDLE.pop(next(iter(_IDLE), None), None)  # the oldest; its connections close with it
+        idle = _IDLE.setdefault(self.key, deque())
+        if len(idle) < _IDLE_MAX:
             idle.append(self)
+        else:
+            self.connection.close()
 
 
 def borrow(run: DuckRun) -> Loan:
