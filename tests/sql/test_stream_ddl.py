@@ -96,6 +96,9 @@ def test_rows_get_the_moment_of_their_commit_in_order_of_arrival(db: tsdb.Databa
     db.write("s", {"k": np.arange(10, 5_000), "v": np.zeros(4_990)})
     (tmp_path / "rows.csv").write_text("k,v\n5000,1\n5001,2\n")
     assert db.ingest("s", tmp_path / "rows.csv").inserted == 2
+    (tmp_path / "others.csv").write_text("other\n1\n")
+    with pytest.raises(tsdb.NotFound, match="shares no column"):
+        db.ingest("s", tmp_path / "others.csv")
     after = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) + datetime.timedelta(milliseconds=1)
     rows = db.sql("SELECT k, epoch_ns(time) AS t FROM s ORDER BY time").fetchall()
     assert [k for k, _ in rows] == list(range(5_002))

@@ -189,7 +189,8 @@ def match_header(
         raise NotFound(
             f"{source.path} has no column {schema.time.name!r} for the time; it has: {', '.join(names)} (say which one it is)"
         )
-    if len(names) > 1 and any(column.role is Role.FIELD for column in schema) and set(matched.values()) <= {schema.time}:
+    shared = any(column is not schema.time for column in matched.values())
+    if not shared and (not matched or (len(names) > 1 and any(column.role is Role.FIELD for column in schema))):
         raise NotFound(f"{source.path} shares no column but the time with the table; it has: {', '.join(names)}")
     return matched
 
