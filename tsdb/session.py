@@ -327,7 +327,7 @@ class Session:
         if statement.rules:
             steps = optimizer.trace(prepared.bound.naive, settings, snapshot)
             lines = [line for name, step in steps for line in (f"-- {name}", *explain.lines(step, tables))]
-        if statement.query.has_word("LATEST"):
+        if statement.query.has_word("LATEST") or statement.query.has_word("ASOF"):
             from tsdb.stream.explain import join_remarks
 
             lines += [f"-- {text}" for text in join_remarks(statement.query, parameters, settings, snapshot)]

@@ -457,3 +457,17 @@ def test_a_right_side_that_computes_goes_on_live(db: tsdb.Database) -> None:
         db.sql(f"DELETE FROM mapping WHERE time >= make_timestamp_ns({add_mapping.time})")  # type: ignore[attr-defined]
         add_facts(db, [29, 3], 32_000)
         assert set(take(live, ROWS)) == {(29, "THIRTY")}
+
+
+def test_explain_says_what_will_be_done(db: tsdb.Database) -> None:
+    def remarks(sql: str, **settings: object) -> list[str]:
+        lines = db.sql(f"EXPLAIN {sql}", settings=settings).fetchall()
+        return [line.removeprefix("-- key_domain_pushdown: ") for (line,) in lines if "key_domain_pushdown" in line]
+
+    asof = "SELECT f.v FROM facts f ASOF JOIN mapping m ON f.k = m.k AND f.time >= m.time"
+    on = {name: value for name, value in ON.items() if name != "seek_to"}
+    assert remarks(JOIN) == ["facts with mapping: declined: enable_streaming_join_key_domain_pushdown is off"]
+    assert remarks(JOIN, **on) == ["facts with mapping: history of facts by k: points up to 256 keys, a set up to 10,000"]
+    assert remarks(asof, **on) == ["facts with mapping: history of facts by k: points up to 256 keys, a set up to 10,000"]
+    assert remarks(asof) == []
+    assert "cannot be followed live" in remarks(f"SELECT count(*) FROM ({JOIN})")[0]

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 
 def join_remarks(query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> list[str]:
-    """One line for each LATEST JOIN, the topmost first."""
-    if not expand(query, snapshot.definitions).latest_joins:
+    """One line for each LATEST JOIN, and ASOF JOIN where the pushdown is on, the topmost first."""
+    latest = bool(expand(query, snapshot.definitions).latest_joins)
+    if not latest and not settings.enable_streaming_join_key_domain_pushdown:
         return []
     try:
         plan = plan_live(query, parameters, settings, snapshot)
     except Error as error:
+        if not latest:
+            return []
         return [f"key_domain_pushdown: declined: the query cannot be followed live: {error}"]
     joins = list(latest_joins(plan.node))
     return [
