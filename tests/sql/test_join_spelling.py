@@ -166,6 +166,9 @@ def test_parameters_and_the_readme(db: tsdb.Database) -> None:
         ("SELECT count(*) FROM room t FULL JOIN dev d USING (room)", "FULL joins are DuckDB's"),
         ("SELECT count(*) FROM room t ASOF JOIN dev d ON t.room = d.room AND t.time >= d.time", "ASOF joins are DuckDB's"),
         ("SELECT count(*) FROM dev a JOIN dev b ON a.n < b.n", "a side has no equality"),
+        # a, which has the room too, is no side of the NATURAL join
+        ("SELECT count(*) FROM dev a, (FROM dev SELECT n) b NATURAL JOIN (FROM dev SELECT n, room) v WHERE a.n = b.n", "a comma"),
+        ("SELECT count(*) FROM dev a, dev b JOIN room v USING (room) WHERE a.n = b.n", "behind a comma"),
         ("SELECT count(*) FROM dev a JOIN room b ON a.n = b.celsius", "n and celsius are compared after a cast"),
         ("SELECT max(COLUMNS('n')) FROM dev a JOIN room b USING (room)", "gives names to what is no column"),
         ("SELECT a.room AS n, count(*) FROM dev a JOIN room b USING (room) GROUP BY a.room ORDER BY n", "n may mean"),

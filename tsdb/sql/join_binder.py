@@ -180,6 +180,8 @@ class JoinBinder:
             raise Beyond(f"{side or kind} joins are DuckDB's")
         if side == "RIGHT" and number:
             raise Beyond("RIGHT joins behind others are DuckDB's")
+        if (method == "NATURAL" or join.args.get("using")) and any(map(_is_comma, self._joins[:number])):
+            raise Beyond("NATURAL and USING behind a comma, which binds less, are DuckDB's")
         made = Step(_KINDS[side, kind], mirrored=side == "RIGHT")
         for name in self._common_names(right) if method == "NATURAL" else [name.name for name in join.args.get("using") or ()]:
             self._using(made, name, right)
@@ -414,6 +416,11 @@ class JoinBinder:
         outputs += [(f"{kept.alias}.{column}", "left", column) for column in kept.used]
         keys = tuple((other, name) for (_, name), other in step.keys)
         return HashJoin(kept.plan(), supplied, step.kind, keys, tuple(outputs), tuple(condition))
+
+
+def _is_comma(join: exp.Join) -> bool:
+    """Whether a join is a comma in FROM: what stands before it is no side of the joins behind it."""
+    return only(join, "this")
 
 
 def _other_types(left: Column, right: Column) -> str:
