@@ -287,6 +287,7 @@ def test_refusals(db: tsdb.Database) -> None:
         ("SELECT f.v FROM table(facts) f INNER LATEST JOIN mapping m ON f.k = m.k", "left side is not live"),
         ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k OR f.s = m.s", "equalities"),
         ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k < m.k", "equalities"),
+        ("SELECT f.v FROM facts f INNER LATEST JOIN mapping m ON f.k = m.s", "keys of one type: k and s"),
         ("SELECT f.v FROM facts f INNER LATEST JOIN (SELECT max(k) AS k FROM mapping) m ON f.k = m.k", "right side"),
         ("SELECT f.v FROM facts f INNER LATEST JOIN (SELECT DISTINCT k FROM mapping) m ON f.k = m.k", "right side"),
     ):

@@ -173,7 +173,7 @@ class JoinBinder:
     def _step(self, number: int, join: exp.Join) -> Step:
         method, side, kind = (str(join.args.get(name) or "").upper() for name in ("method", "side", "kind"))
         right = number + 1
-        asof = method == "ASOF" and any(map(is_bounded, self._tables))  # elsewhere it is DuckDB's
+        asof = method == "ASOF" and self._is_live  # elsewhere it is DuckDB's
         if not only(join, "this", "method", "side", "kind", "on", "using") or (method not in ("", "NATURAL") and not asof):
             raise Beyond(f"{method or 'some'} joins are DuckDB's")
         if (side, kind) not in _KINDS:
@@ -189,7 +189,12 @@ class JoinBinder:
         for part in conjuncts(join.args.get("on")):
             if latest and len(self._sides(part, right + 1)) != 2:
                 refuse(self._query, join, ONLY_EQUALITIES)
-            self._on(made, part, right)
+            try:
+                self._on(made, part, right)
+            except Beyond as reason:
+                if str(reason) and (latest or asof) and self._is_live:
+                    refuse(self._query, join, f"a live join has keys of one type: {reason}; cast in a subquery")
+                raise
         if latest:
             self._latest(made, join, right)
         if asof:
@@ -197,6 +202,11 @@ class JoinBinder:
         self._sources[0 if made.mirrored else right].nullable = made.kind == "left"
         self._sources[right].hidden = made.kind in ("semi", "anti")
         return made
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether the query is to be followed live."""
+        return any(map(is_bounded, self._tables))
 
     def _latest(self, step: Step, join: exp.Join, right: int) -> None:
         source = self._arriving(join, right)

@@ -16,6 +16,9 @@ from tsdb.sql.join_source import JoinSource, table_rows
 from tsdb.sql.latest_join import NO_RIGHT_SIDE, ONLY_EQUALITIES, is_latest, refuse
 from tsdb.sql.literal import only
 from tsdb.sql.statement import Query
+from tsdb.sql.tree import span
+from tsdb.suggestion import hint
+from tsdb_format.errors import NotFound
 
 
 class LatestInput(NamedTuple):
@@ -47,19 +50,31 @@ def _keys(query: Query, join: exp.Join, source: JoinSource) -> Iterator[str]:
     for name in using:
         column = source.column(name.name)
         if column is None:
-            refuse(query, join, ONLY_EQUALITIES)
+            refuse(query, join, f"no column {name.name!r} in {source.alias!r}; {hint(name.name, [c.name for c in source.columns])}")
         yield column.name
     for part in conjuncts(on):
         inner = part
         while isinstance(inner, exp.Paren) and only(inner, "this"):
             inner = inner.this
         sides = (inner.this, inner.args["expression"]) if isinstance(inner, exp.EQ) else ()
+        for side in sides:
+            _refuse_unknown(query, side, source)
         found = [side for side in sides if isinstance(side, exp.Column) and _names(side, source)]
         if len(found) != 1 or not all(isinstance(side, exp.Column) for side in sides):
             refuse(query, join, ONLY_EQUALITIES)
         column = source.column(found[0].name)
         assert column is not None
         yield column.name
+
+
+def _refuse_unknown(query: Query, node: exp.Expr, source: JoinSource) -> None:
+    """Raise NotFound for a column that the right side does not have."""
+    qualifier = node.args.get("table") if isinstance(node, exp.Column) else None
+    if qualifier is None or qualifier.name.lower() != source.alias.lower() or source.column(node.name) is not None:
+        return
+    place = span(node.this)
+    where = f" ({query.place(place[0])})" if place is not None and query.source else ""
+    raise NotFound(f"no column {node.name!r} in {source.alias!r}{where}; {hint(node.name, [c.name for c in source.columns])}")
 
 
 def _names(node: exp.Column, source: JoinSource) -> bool:

@@ -19,6 +19,7 @@ from tsdb.sql.tree import span
 from tsdb_format.errors import InvalidInput
 
 _BEFORE = frozenset({"INNER", "LEFT", "OUTER"})
+_OTHERS = frozenset({"RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL", "ASOF"})
 #: What is wrong with a LATEST JOIN.
 NO_RIGHT_SIDE = "the right side of a LATEST JOIN is a table, or a SELECT over one, row by row, with conditions"
 ASOF_FORM = (
@@ -34,6 +35,8 @@ ONLY_EQUALITIES = (
 def without_latest(query: Query) -> Query:
     """The query without the word, and with the places of what the joins that had it join; itself where no join had it."""
     tokens = query.tokens
+    for at in range(2, len(tokens) - 1):
+        _refuse_other_kinds(query, at)
     found = [at for at in range(1, len(tokens) - 2) if _stands_at(tokens, at)]
     if not found:
         return query
@@ -70,6 +73,18 @@ def refuse_unparsed(query: Query) -> None:
     """A LATEST JOIN whose statement is not understood means nothing to DuckDB either."""
     if query.latest_joins:
         raise InvalidInput(f"a LATEST JOIN stands in a statement that is not understood ({query.place(min(query.latest_joins))})")
+
+
+def _refuse_other_kinds(query: Query, at: int) -> None:
+    """LATEST JOIN behind a side that has its alias already, or behind a kind of join that it is not."""
+    tokens = query.tokens
+    if tokens[at].upper != "LATEST" or tokens[at + 1].upper != "JOIN" or tokens[at - 1].upper in _BEFORE:
+        return
+    named = tokens[at - 1].is_name and tokens[at - 1].upper not in _OTHERS
+    aliased = tokens[at - 2].is_symbol(")") or (tokens[at - 2].is_name and tokens[at - 2].upper not in ("FROM", "JOIN"))
+    if tokens[at - 1].upper in _OTHERS or tokens[at - 1].is_symbol(")") or (named and aliased):
+        where = query.place(tokens[at].start)
+        raise InvalidInput(f"it is INNER LATEST JOIN or LEFT LATEST JOIN: each left row with its last right row ({where})")
 
 
 def _stands_at(tokens: Sequence[Token], at: int) -> bool:
