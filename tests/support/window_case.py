@@ -24,13 +24,11 @@ class Consumer:
         self.query: LiveQuery = db.stream(text, settings=settings, resume=resume)
         self._outputs = self.query._pipeline.outputs()
         self.token = self.query.token
-        self._begun = False
 
     def batches(self) -> Iterator[list[tuple[Any, ...]]]:
         """The batches up to the newest commit; ``token`` is that after the last one that was taken."""
-        while not self._begun or self._position() < self.db._opened().newest():
+        while self._position() < self.db._opened().newest():
             made = next(self._outputs)
-            self._begun = True
             self.token = self.query._encoded()
             if made:
                 yield result_of(self.query._stage, made, self.query._settings).fetchall()
