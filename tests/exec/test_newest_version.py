@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tsdb
+from tsdb.exec.newest_version import newest_of
 
 START = datetime.datetime(2024, 1, 1)
 #: (key, v, w, time)
@@ -131,3 +132,30 @@ def test_a_delete_of_a_stretch_of_time_takes_the_keys_in_it_alone(tmp_path: Path
         assert db.sql(f"DELETE FROM f WHERE {where}").fetchall() == [(0,)]
         assert db.sql("DELETE FROM f").fetchall() == [(2,)]
         assert db.sql("SELECT count(*) FROM f").fetchall() == [(0,)]
+
+
+def test_few_of_many_keys_are_read_alone(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db", threads=2) as db:
+        db.sql(
+            "CREATE STREAM kv (k VARCHAR, v BIGINT, text VARCHAR, data BLOB) PRIMARY KEY k SHARDS 2 BY (k) "
+            "WITH (mode = 'versioned_kv', page_rows = 4, blob_inline_max = 8)"
+        )
+        for version in range(4):
+            db.write("kv", [
+                {"k": f"k{n:03}", "v": n * 10 + version, "text": f"t{version}", "data": bytes([version]) * (n % 20)}
+                for n in range(400) if version < 3 or n % 7 == 0
+            ])  # fmt: skip
+            db.flush()
+        newest = {n: 3 if n % 7 == 0 else 2 for n in range(400)}
+        for n in (7, 8, 399):
+            found = db.sql("SELECT v, text, data FROM kv WHERE k = ?", [f"k{n:03}"]).fetchall()
+            assert found == [(n * 10 + newest[n], f"t{newest[n]}", bytes([newest[n]]) * (n % 20))]
+        table = newest_of(db._opened().snapshot().tables["kv"])
+        assert table is newest_of(db._opened().snapshot().tables["kv"])
+        (run,) = table.files
+        assert not {"v", "text"} & set(run.rows.columns.keys())  # type: ignore[union-attr]
+        assert db.sql("SELECT k, v FROM kv ORDER BY v DESC LIMIT 3").fetchall() == [("k399", 3993), ("k398", 3982), ("k397", 3972)]
+        assert db.sql("SELECT sum(v), count(text) FROM kv").fetchall() == [(sum(n * 10 + v for n, v in newest.items()), 400)]
+        (frame,) = db.sql("SELECT data FROM kv WHERE k = 'k019'").blobs("data")
+        assert frame is not None
+        assert frame.read() == b"\2" * 19

@@ -8,22 +8,27 @@ columns are read when they are first asked for: whatever a query does with a tab
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tsdb.catalog.device import Int32Array
+from tsdb.exec.kernels import ranges
 from tsdb.exec.selection import INT64_MIN, Selection
 from tsdb.exec.source import FileSource, ScanSources
 from tsdb.exec.stats import ScanStats
 from tsdb.storage.arrange import SortedRows
-from tsdb.storage.memory_file import MemoryRun
+from tsdb.storage.memory_file import MemoryFile, MemoryRun
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableFile, TableSnapshot
 from tsdb.storage.tombstone import Tombstones
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME
 from tsdb_format.types import Role
 from tsdb_format.vector import IntArray, Vector, concat, null_vector
+
+#: Part of the rows below which a column is read for those that are asked for, and not kept.
+_FEW = 16
 
 
 class _Newest(NamedTuple):
@@ -78,7 +83,9 @@ def _newest_of(table: TableSnapshot) -> TableSnapshot:
         row[chosen], file[chosen] = newest.row[later], index
     numbers = table.devices.by_rank[sequence[table.devices.by_rank] >= 0]
     columns = _Columns(sources, file[numbers], row[numbers])
-    run = MemoryRun(table.table, SortedRows(numbers, np.arange(len(numbers) + 1, dtype=np.int64), columns, 0))
+    columns[table.table.schema.time.name] = Vector(table.table.schema.time.type, time[numbers])
+    columns[SEQUENCE_NAME] = Vector(SEQUENCE_COLUMN.type, sequence[numbers])
+    run = _NewestRun(table.table, SortedRows(numbers, np.arange(len(numbers) + 1, dtype=np.int64), columns, 0))
     return replace(table, files=(run,) if len(numbers) else (), tombstones=Tombstones.none(), stored=table)
 
 
@@ -124,16 +131,42 @@ class _Columns(dict[str, Vector]):
         return name in self._stored
 
     def __missing__(self, name: str) -> Vector:
-        column, parts, places = self._stored[name], list[Vector](), list[IntArray]()
-        for index in np.unique(self._file).tolist():
-            place = np.flatnonzero(self._file == index)
-            place = place[np.argsort(self._row[place])]
-            row = self._row[place]
-            parts.append(self._sources[index].read_cells(column, row, row + 1))
-            places.append(place)
+        found = self[name] = self.gathered(name, slice(None))
+        return found
+
+    def gathered(self, name: str, rows: IntArray | slice) -> Vector:
+        """A column of some of the rows, read where they are."""
+        if name in self.keys():
+            return self[name].take(rows)
+        column, files, places = self._stored[name], self._file[rows], self._row[rows]
+        parts, order = list[Vector](), list[IntArray]()
+        for index in np.unique(files).tolist():
+            chosen = np.flatnonzero(files == index)
+            chosen = chosen[np.argsort(places[chosen])]
+            parts.append(self._sources[index].read_cells(column, places[chosen], places[chosen] + 1))
+            order.append(chosen)
         if not parts:
             return null_vector(column.type, 0)
-        order = np.empty(len(self._row), np.int64)
-        order[np.concatenate(places)] = np.arange(len(order))
-        found = self[name] = concat(parts).take(order)
-        return found
+        back = np.empty(len(files), np.int64)
+        back[np.concatenate(order)] = np.arange(len(back))
+        return concat(parts).take(back)
+
+
+class _NewestFile(MemoryFile):
+    """The rows behind the ``DataFile`` protocol; of few of them a column is read for these alone."""
+
+    def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
+        """As ``MemoryFile.read``."""
+        columns = self._columns
+        if not isinstance(columns, _Columns) or int((stops - starts).sum()) * _FEW > self.row_count:
+            return super().read(name, starts, stops)
+        rows = np.empty(int((stops - starts).sum()), np.int64)
+        ranges.expand(starts, stops, rows)
+        return columns.gathered(name, rows)
+
+
+class _NewestRun(MemoryRun):
+    @cached_property
+    def file(self) -> MemoryFile:
+        """The rows as a data file."""
+        return _NewestFile(self.table, self.rows)
