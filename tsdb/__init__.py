@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tsdb.ingest.ingest import IngestReport
     from tsdb.result import Result
     from tsdb.resultset.multi_result import MultiResult
-    from tsdb.storage.store import WriteReport
+    from tsdb.storage.report import WriteReport
+    from tsdb.stream.live import LiveQuery
 
 __all__ = [
     "BlobFile",
@@ -31,6 +32,7 @@ __all__ = [
     "ExternalBlob",
     "IngestReport",
     "InvalidInput",
+    "LiveQuery",
     "Locked",
     "MultiResult",
     "NotFound",
@@ -51,9 +53,10 @@ _LAZY = {
     "Database": ("tsdb.database", "Database"),
     "ExternalBlob": ("tsdb.blob", "ExternalBlob"),
     "IngestReport": ("tsdb.ingest.ingest", "IngestReport"),
+    "LiveQuery": ("tsdb.stream.live", "LiveQuery"),
     "MultiResult": ("tsdb.resultset.multi_result", "MultiResult"),
     "Result": ("tsdb.result", "Result"),
-    "WriteReport": ("tsdb.storage.store", "WriteReport"),
+    "WriteReport": ("tsdb.storage.report", "WriteReport"),
     "apilevel": ("tsdb.dbapi", "apilevel"),
     "connect": ("tsdb.dbapi", "connect"),
     "open": ("tsdb.database", "open_database"),

@@ -6,8 +6,12 @@ Colour and progress appear only on a terminal; ``NO_COLOR`` (any value) and ``TE
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import stat
 import sys
+import threading
+from collections.abc import Callable
 from typing import TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
@@ -39,6 +43,20 @@ def width(default: int = 120) -> int:
 def note(text: str) -> None:
     """One line for the person, on standard error."""
     print(style(text, "dim", sys.stderr), file=sys.stderr)
+
+
+def when_reader_goes(stream: TextIO, act: Callable[[], object]) -> None:
+    """Call ``act``, in another thread, when nobody reads the pipe ``stream`` any more; writing to it would tell only then."""
+    if not hasattr(select, "poll") or not stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+        return
+    watched = select.poll()
+    watched.register(stream.fileno(), 0)  # an error is told unasked
+
+    def watch() -> None:
+        watched.poll()
+        act()
+
+    threading.Thread(target=watch, daemon=True, name="tsdb-reader").start()
 
 
 def bytes_text(count: float) -> str:

@@ -36,8 +36,9 @@ def _stream(database: Path, *arguments: str) -> subprocess.Popen[str]:
 )  # fmt: skip
 def test_formats(database: Path, form: str, wanted: str) -> None:
     process = _stream(database, "SELECT k, name FROM s", "--set", "seek_to=earliest", "--limit", "2", "--format", form)
-    assert process.communicate(timeout=60) == (wanted, "")
-    assert process.returncode == 0
+    out, told = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, wanted)
+    assert told.startswith("--resume ")
 
 
 def test_rows_of_another_process_come_and_ctrl_c_ends_it(database: Path) -> None:
@@ -51,7 +52,29 @@ def test_rows_of_another_process_come_and_ctrl_c_ends_it(database: Path) -> None
             db.flush()
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=60)
-    assert (process.returncode, out, error) == (0, "", "")
+    assert (process.returncode, out) == (0, "")
+    with tsdb.open(database) as db:
+        db.sql("INSERT INTO s VALUES (8, 'x')")
+    process = _stream(database, "SELECT k FROM s WHERE k <> 2", "--resume", error.split()[1], "--limit", "1")
+    assert process.communicate(timeout=60)[0] == '{"k": 8}\n'
+
+
+def test_it_ends_with_its_reader(database: Path) -> None:
+    process = _stream(database, "SELECT k FROM s", "--set", "seek_to=earliest")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) in (0, 141)
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
+
+
+def test_a_token_of_a_limit_goes_on_behind_it(database: Path) -> None:
+    out, told = _stream(database, "SELECT k FROM s", "--set", "seek_to=earliest", "--limit", "1").communicate(timeout=60)
+    assert out == '{"k": 1}\n'
+    out, _ = _stream(database, "SELECT k FROM s", "--resume", told.split()[1], "--limit", "2").communicate(timeout=60)
+    assert out == '{"k": 2}\n{"k": 3}\n'
 
 
 def test_it_goes_on_from_a_token(database: Path) -> None:

@@ -30,26 +30,31 @@ def command(database_path: Path, sql: str, form: str, settings: dict[str, object
     """Write the rows of a query over the database DB as they come, from whatever process, until Ctrl-C.
 
     `--set seek_to=earliest` writes those first that are there already; a timestamp, or the number of a commit, starts elsewhere.
-    What to pass to --resume to go on after the last row is told on standard error at the end.
+    What to pass to --resume to go on after the last row is told on standard error at the end, which also comes when nobody reads
+    the output any more.
     """
     text = Path(sql[1:]).read_text(encoding="utf-8") if sql.startswith("@") else sql
+    if limit:
+        settings.setdefault("stream_batch_rows", limit)  # a token is of whole batches
     with database.opened(database_path) as db, db.stream(text, settings=settings, resume=resume) as rows:
         token = rows.token
+        terminal.when_reader_goes(sys.stdout, rows.close)
         with suppress(KeyboardInterrupt), output.stream_writer(rows.columns, rows.types, form) as write:
-            for part in _parts(rows, limit):
+            for part, is_whole in _parts(rows, limit):
                 write(part)
-                token = rows.token
-        if limit is None and token is not None and terminal.is_terminal(sys.stderr):
+                token = rows.token if is_whole else None
+        if token is not None:
             terminal.note(f"--resume {token} goes on from here")
 
 
-def _parts(rows: LiveQuery, limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of each batch, as many as are asked for."""
+def _parts(rows: LiveQuery, limit: int | None) -> Iterator[tuple[list[tuple[Any, ...]], bool]]:
+    """The rows of each batch, as many as are asked for, and whether these are all of it."""
     left = limit
     while left is None or left > 0:
         batch = next(rows, None)
         if batch is None:
             return
-        part = batch.fetchall() if left is None else list(islice(batch, left))
+        cells = iter(batch)
+        part = list(islice(cells, left))
         left = None if left is None else left - len(part)
-        yield part
+        yield part, next(cells, None) is None
