@@ -74,7 +74,8 @@ def test_groups_of_many_bytes_come_in_parts(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(tsdb.exec.late_payload, "_BYTES_MAX", 1000)
     with without_background(tsdb.open(tmp_path / "db")) as db:
         db.sql("CREATE TABLE f (time TIMESTAMP TIME, host STRING TAG, image BLOB WITH (blob_inline_max = 0))")
-        db.sql("INSERT INTO f SELECT make_timestamp(i), 'h' || i % 30, repeat(lpad(i::VARCHAR, 3, '0'), 100)::BLOB FROM range(300) t(i)")
+        blob = "repeat(lpad(i::VARCHAR, 3, '0'), 100)::BLOB"
+        db.sql(f"INSERT INTO f SELECT make_timestamp(i), 'h' || i % 30, {blob} FROM range(300) t(i)")
         db.flush()
         found = db.sql("SELECT host, max_by(image, time), count(*) FROM f GROUP BY host")
         batches = list(found.batches())

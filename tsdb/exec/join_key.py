@@ -130,7 +130,7 @@ class _Codes:
 
 
 class DenseNumbers:
-    """Numbers tuples whose values lie close together, by the places of these: hosts, say, and moments. There is no table of tuples."""
+    """Numbers tuples whose values lie close together, by their places: hosts, say, and moments. There is no table of tuples."""
 
     def __init__(self, parts: Sequence[_Places | _Codes]) -> None:
         self._parts = parts

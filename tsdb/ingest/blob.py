@@ -138,8 +138,8 @@ def blob_columns(schema: Schema, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def contents_of(paths: Vector, folder: str, limits: BlobLimits, put: PutBlob, name: str) -> Vector:
-    """The files that some texts name, from ``folder`` on, as blobs; those too large for pages lie in payload files already, and so do
-    those that are too many for memory.
+    """The files that some texts name, from ``folder`` on, as blobs; those too large for pages lie in payload files already, and so
+    do those that are too many for memory.
 
     Raises InvalidInput for a file that cannot be read.
     """

@@ -64,7 +64,8 @@ class Call:
 
     Functions are count, sum, avg, min, max, first, last, arg_min, arg_max, var_samp, var_pop, stddev_samp and stddev_pop. ``first``
     and ``last`` are the value at the least or greatest ``by`` (None: the time), NULL where that row's value is; ``arg_min`` and
-    ``arg_max`` leave rows out whose value is NULL. Of tags and attributes alone there are any_value and count_distinct. ``type`` is DuckDB's type of the result.
+    ``arg_max`` leave rows out whose value is NULL. Of tags and attributes alone there are any_value
+    and count_distinct. ``type`` is DuckDB's type of the result.
     """
 
     name: str
