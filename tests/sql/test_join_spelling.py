@@ -215,6 +215,16 @@ def test_columns_that_using_makes_one(db: tsdb.Database, sql: str) -> None:
     assert len(owners) == 4
 
 
+def test_a_statement_keeps_its_threads_while_it_runs(db: tsdb.Database) -> None:
+    """DuckDB waits for a join that asks DuckDB for the rows of a frame, after another statement has chosen other threads."""
+    owners = pd.DataFrame({"room": ["r1", "r2"], "owner": ["ann", "bob"]})
+    sql = "SELECT owner, count(*) FROM room JOIN owners USING (room) GROUP BY owner ORDER BY owner"
+    results = [db.sql(sql, settings={"threads": threads}) for threads in (1, 2, 1, 2)]
+    first = results[0].fetchall()
+    assert all(result.fetchall() == first for result in results[1:])
+    assert len(first) == len(owners)
+
+
 def test_a_reader_is_read_once(db: tsdb.Database) -> None:
     import pyarrow as pa
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tsdb.exec.arrow import Converter, arrow_schema
+from tsdb.exec.duck_instance import called_back
 from tsdb.exec.executor import execute
 from tsdb.plan.node import Plan, Project, TableScan, children
-from tsdb.plan.predicate import And, Compare, InSet, IsNull, Literal, Not, Or, Predicate
+from tsdb.plan.predicate import And, Compare, InSet, IsNull, Literal, Not, Or, Predicate, conjunction
 from tsdb.plan.rule.narrow_scan import narrowed
 from tsdb.plan.size import rows_about
 from tsdb_format.types import ColumnType, Kind
@@ -96,7 +97,7 @@ class DuckInput(_Source):  # type: ignore[misc]
         made = self._plan
         more = (*self._run.found_keys.get(id(self._plan), ()), *(each for each in predicates if each is not None))
         if more and isinstance(made, TableScan):
-            made = replace(made, predicate=And(more if made.predicate is None else (made.predicate, *more)))
+            made = replace(made, predicate=conjunction(made.predicate, *more))
         if names != tuple(self._kinds):
             made = narrowed(made, names) or Project(made, tuple((name, name) for name in names))
         if scan_of(made) is not scan_of(self._plan):
@@ -107,7 +108,12 @@ class DuckInput(_Source):  # type: ignore[misc]
         run = self._run
         converter = Converter(columns, dictionaries=True)
         try:
-            for batch in execute(plan, run.context):
+            batches = execute(plan, run.context)
+            while True:
+                with called_back():
+                    batch = next(batches, None)
+                if batch is None:
+                    return
                 yield converter.record_batch(batch)
         except Exception as error:
             run.failure = error

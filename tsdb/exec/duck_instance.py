@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -37,7 +38,8 @@ class _Instance:
                 self.connection = duckdb.connect(":memory:", config=config)
                 self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
                 self.applied, self.process = None, os.getpid()
-            if settings is not None and self.applied != (settings.threads, settings.memory_limit):
+            changes = settings is not None and self.applied != (settings.threads, settings.memory_limit)
+            if changes and settings is not None and not getattr(_CALLED, "back", False):
                 self.connection.execute(f"SET GLOBAL threads = {settings.threads}")
                 self.connection.execute(f"SET GLOBAL memory_limit = '{max(settings.memory_limit, 2**26)}B'")
                 self.applied = (settings.threads, settings.memory_limit)
@@ -45,6 +47,18 @@ class _Instance:
 
 
 _INSTANCE = _Instance()
+#: Whether DuckDB runs a statement in this thread, and has called back for rows: its threads cannot be changed then.
+_CALLED = threading.local()
+
+
+@contextmanager
+def called_back() -> Iterator[None]:
+    """A block that DuckDB waits for: statements in it run under the settings of the one that waits."""
+    before, _CALLED.back = getattr(_CALLED, "back", False), True
+    try:
+        yield
+    finally:
+        _CALLED.back = before
 
 
 def cursor(settings: Settings | None = None) -> Any:
