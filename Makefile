@@ -14,7 +14,7 @@ FIND_PYTHON = for name in $(PYTHON) python3.14 python3.13 python3.12 python3.11 
 
 KERNELS := $(wildcard format/tsdb_format/kernels/*.py tsdb/exec/kernels/*.py)
 
-.PHONY: help demo test soak lint types format bench peers tsbs vectors rates stream sets warm wheel clean
+.PHONY: help demo test soak lint types format bench peers tsbs vectors rates stream latest sets warm wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
@@ -26,7 +26,7 @@ test: .venv/installed-dev .venv/kernels ## all tests, in a process for each proc
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile
 
 soak: .venv/installed-dev .venv/kernels ## long searches for lost or wrong rows: histories, kills, damage, failing disks (SEED=1 searches elsewhere)
-	@TSDB_SOAK=1 TSDB_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/durability -v
+	@TSDB_SOAK=1 TSDB_SEED=$(or $(SEED),0) $(BIN)/python -m pytest tests/durability tests/stream/test_latest_property.py tests/stream/test_latest_under_way.py -v
 
 lint: .venv/installed-dev ## style: ruff's rules and its formatting
 	@$(BIN)/ruff check .
@@ -57,6 +57,9 @@ rates: .venv/installed .venv/kernels ## durable commits a second on tsdb, SQLite
 
 stream: .venv/installed .venv/kernels ## live queries beside a writer: every row exactly once, and how soon (ARGS='--seconds 60')
 	@$(BIN)/python -m benchmarks.stream $(ARGS)
+
+latest: .venv/installed-dev .venv/kernels ## what a live join of one entity's facts reads, with and without key-domain pushdown (ROWS=100000000)
+	@$(BIN)/python -m benchmarks.latest_join --rows $(or $(ROWS),10000000) $(ARGS)
 
 sets: .venv/installed .venv/kernels ## multi-queries: shared and empty result sets, against finding them anew and DuckDB's CTEs
 	@$(BIN)/python -m benchmarks.result_set $(ARGS)
