@@ -181,6 +181,7 @@ class Session:
                 store.create_table(name, schema, options, if_not_exists=if_not_exists)
                 return Result(None)
             case DropTable(name, if_exists):
+                self._check_unneeded(name)
                 store.drop_table(name, if_exists=if_exists)
                 return Result(None)
             case AlterTable():
@@ -251,11 +252,22 @@ class Session:
         from tsdb.storage.view import drop_view
 
         try:
+            view = self._store.view(name)
+            for table in self._store.tables().values():
+                if view.own and table.id == view.target:
+                    self._check_unneeded(table.name, view.name)
             drop_view(self._store.writer, name)
         except NotFound:
             if not if_exists:
                 raise
         self.views_changed()
+
+    def _check_unneeded(self, table: str, dropped: str = "") -> None:
+        """Refuse to drop a table that a materialized view needs, unless that is the one which is ``dropped`` with it."""
+        if self._store.mode == "rw" and self._store.views():
+            from tsdb.stream.view.definition import refuse_drop
+
+            refuse_drop(self._store, table, dropped)
 
     def _set(self, name: str, value: object | None) -> None:
         info = find(name)

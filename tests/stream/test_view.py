@@ -222,9 +222,34 @@ def test_what_stops_a_view_is_told(tmp_path: Path) -> None:
         db.sql("DELETE FROM s")
         assert db.refresh_view("v") == 0
         assert db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][4] is None
-        db.sql("DROP TABLE v")
-        db.write("s", [{**rows_of(1)[0], "host": "1"}])
-        wait_for(lambda: "was dropped" in str(db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][4]))
+        db.sql("ALTER TABLE s RENAME COLUMN host TO place")
+        db.write("s", [{"time": rows_of(1)[0]["time"], "place": "1"}])
+        wait_for(lambda: "was dropped or renamed" in str(db.sql("SHOW MATERIALIZED VIEWS").fetchall()[0][4]))
+
+
+def test_what_a_view_needs_is_not_dropped(tmp_path: Path) -> None:
+    with manual(tmp_path / "db") as db:
+        create(db)
+        db.sql("CREATE TABLE x (time TIMESTAMP TIME, host VARCHAR TAG, x BIGINT)")  # a name that views know as a column
+        db.sql("CREATE MATERIALIZED VIEW more INTO x AS WITH y AS (FROM doubled) SELECT time, host, x + 1 AS x FROM y")
+        for text, told in (
+            ("DROP STREAM S", "materialized view 'doubled' reads 's': DROP MATERIALIZED VIEW \"doubled\" first"),
+            ("DROP TABLE doubled", "materialized view 'doubled' writes to 'doubled'"),
+            ("DROP MATERIALIZED VIEW doubled", "materialized view 'more' reads 'doubled': DROP MATERIALIZED VIEW \"more\" first"),
+            ("DROP TABLE IF EXISTS x", "materialized view 'more' writes to 'x'"),
+        ):
+            with pytest.raises(tsdb.InvalidInput) as found:
+                db.sql(text)
+            assert told in str(found.value), text
+        db.write("s", rows_of(1))
+        assert (db.refresh_view("doubled"), db.refresh_view("more")) == (1, 1)
+        with pytest.raises(tsdb.NotFound):
+            db.sql("DROP TABLE y")
+        with pytest.raises(tsdb.InvalidInput, match="a view that it reads from"):  # its rows would come back to it for ever
+            db.sql("CREATE MATERIALIZED VIEW circle INTO s AS SELECT time, host, x FROM x")
+        db.sql("DROP MATERIALIZED VIEW more")
+        db.sql("DROP TABLE x")
+        db.sql("DROP MATERIALIZED VIEW doubled")
 
 
 def test_the_checkpoint_goes_with_a_backup_and_to_readers(tmp_path: Path) -> None:

@@ -41,12 +41,54 @@ def define(store: Store, statement: CreateView, settings: Settings) -> ViewEntry
         made = _stream(statement.name, columns, _tags(query, store.tables()))
         return create_view(store.writer, statement.name, statement.text, (made.schema, made.options), encoded(position))
     target = store.table(statement.target)
-    if target.name.lower() in {token.text.lower() for token in query.tokens if token.is_name}:
-        raise InvalidInput(f"a materialized view cannot write to {target.name!r}, which it reads")
+    if target.name.lower() in _sources(query, store):
+        raise InvalidInput(f"a materialized view cannot write to {target.name!r}, which it reads, or a view that it reads from")
     from tsdb.ingest.arrow import match_columns
 
     match_columns(target.schema, list(columns))
     return create_view(store.writer, statement.name, statement.text, target.name, encoded(position))
+
+
+def refuse_drop(store: Store, name: str, dropped: str = "") -> None:
+    """Raise InvalidInput where a view other than ``dropped`` needs a table, whatever the case of its name."""
+    definitions = store.snapshot().definitions
+    table = definitions.get(name.lower())
+    for view in store.views().values():
+        if table is None or view.name == dropped:
+            continue
+        writes = table.id == view.target
+        if writes or name.lower() in _read_by(query_of(view.text), definitions):
+            does = "writes to" if writes else "reads"
+            instead = f"DROP MATERIALIZED VIEW {quoted_name(view.name)} first"
+            raise InvalidInput(f"materialized view {view.name!r} {does} {table.name!r}: {instead}")
+
+
+def _sources(query: Query, store: Store) -> set[str]:
+    """The names of the tables that a query is over and, where views write to them, of all that these come from, in lower case."""
+    definitions = store.snapshot().definitions
+    views = store.views().values()
+    found: set[str] = set()
+    left = set(_read_by(query, definitions))
+    while left:
+        name = left.pop()
+        found.add(name)
+        for view in views:
+            if name in definitions and definitions[name].id == view.target:
+                left |= _read_by(query_of(view.text), definitions) - found
+    return found
+
+
+def _read_by(query: Query, definitions: Mapping[str, Table]) -> frozenset[str]:
+    """The names of the tables that a query is over, in lower case."""
+    from sqlglot import exp
+
+    from tsdb.sql.series import expand
+    from tsdb.sql.tree import is_local, parse_query
+
+    tree = parse_query(expand(query, definitions).text)
+    if tree is None:
+        return frozenset(token.text.lower() for token in query.tokens if token.is_name)
+    return frozenset(table.name.lower() for table in tree.find_all(exp.Table) if not is_local(table))
 
 
 def query_of(text: str) -> Query:
