@@ -198,11 +198,13 @@ class Database:
     def close(self) -> None:
         """Release the database. Results that were read stay as they are; anything else raises Closed from now on."""
         store, self._store, self._session = self._store, None, None
-        for live in tuple(self._live):
-            live.close()
-        if self._views is not None:
-            self._views.close()
-        if store is not None:
+        if store is None:
+            return
+        with store.closing:
+            for live in tuple(self._live):
+                live.close()
+            if self._views is not None:
+                self._views.close()
             store.close()
 
     def __enter__(self) -> Database:

@@ -225,6 +225,27 @@ def test_close_from_another_thread_wakes_who_waits(db: tsdb.Database) -> None:
         assert list(rows) == []
 
 
+def test_who_is_ended_by_the_database_may_open_it_again(db: tsdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert(db, ("a", 1))
+    rows, opened = db.stream("SELECT v FROM s"), []
+
+    def follow() -> None:
+        assert list(rows) == []
+        opened.append(tsdb.open(db.path))
+
+    versions = db._opened()._versions
+    closes, ended = versions.close, threading.Event()
+    finish = rows._pipeline.close
+    monkeypatch.setattr(rows._pipeline.__class__, "close", lambda _: (finish(), ended.set()))
+    monkeypatch.setattr(versions, "close", lambda: (ended.wait(30), closes()))  # the lock is let go after it
+    waiting = threading.Thread(target=follow)
+    waiting.start()
+    db.close()
+    waiting.join(timeout=30)
+    assert [each.closed for each in opened] == [False]
+    opened[0].close()
+
+
 def test_a_table_that_goes_ends_the_query(db: tsdb.Database) -> None:
     with db.stream("SELECT v, host FROM s") as rows:
         insert(db, ("a", 1))
@@ -254,6 +275,7 @@ def test_asyncio(db: tsdb.Database) -> None:
                 if len(found) == 3:
                     break
         assert rows.closed
+        assert [batch async for batch in rows] == []
         return found
 
     async def cancel() -> None:

@@ -11,6 +11,7 @@ in locking: they read CURRENT and the log's tail (``follower``), and files never
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -67,6 +68,8 @@ class Store:
         self._follower: Follower | None = None
         self._lock: WriterLock | None = None
         self._closed = False
+        #: Held by whoever closes the database, for those who want to go on when that is done.
+        self.closing = threading.RLock()
 
     @classmethod
     def open(

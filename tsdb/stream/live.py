@@ -38,6 +38,7 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
     def __init__(self, store: Store, query: Query, parameters: Parameters, settings: Settings, resume: str | None = None) -> None:
         position = None if resume is None else decoded(resume)
         self._feed = Feed(store)
+        self._closing = store.closing
         self._stats = QueryStats()
         self._turns: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
@@ -111,7 +112,11 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         if self._turns is None:
             self._turns = ThreadPoolExecutor(1, thread_name_prefix="tsdb-live")
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._turns, next, self, None)
+            turn = asyncio.get_running_loop().run_in_executor(self._turns, next, self, None)
+        except RuntimeError:  # it was closed, and its thread let go
+            raise StopAsyncIteration from None
+        try:
+            found = await turn
         except asyncio.CancelledError:
             self.close()
             raise
@@ -148,11 +153,13 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         return None if position is None else encoded(position)
 
     def _finish(self) -> None:
-        """Let go of everything, in the turn of one thread."""
+        """Let go of everything, in the turn of one thread; where the database is being closed, that is done then."""
         self._results.close()  # type: ignore[attr-defined]  # it is a generator
         self._pipeline.close()
         if self._turns is not None:
             self._turns.shutdown(wait=False)
+        with self._closing:
+            pass
 
 
 def result_of(stage: Stage, made: list[Any], settings: Settings) -> Result:
