@@ -236,7 +236,7 @@ def test_predicates_that_are_pushed(twin: Twin, sql: str, predicate: str) -> Non
     [
         "SELECT count(*) FROM t a FULL JOIN t b USING (id) WHERE b.i > 3",
         "SELECT 1 FROM t a FULL JOIN t b USING (id) WHERE a.i > 3",
-        "SELECT 1 FROM t a RIGHT JOIN t b USING (id) WHERE a.i > 3",
+        "SELECT 1 FROM t c JOIN t d USING (id) RIGHT JOIN t b ON b.id = c.id WHERE b.i > 3",
         "SELECT 1 FROM t a ASOF JOIN t b ON a.id >= b.id WHERE b.i > 3", "SELECT 1 FROM t a POSITIONAL JOIN t b WHERE a.i > 3",
         "SELECT max(i) FROM t WHERE i > 3 USING SAMPLE 50%", "SELECT max(i) FROM t TABLESAMPLE 50% WHERE i > 3",
         "SELECT median(i) FROM t HAVING max(i) > 3", "SELECT 1 FROM t WHERE i > 3 OR i = l",
