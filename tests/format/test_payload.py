@@ -78,7 +78,7 @@ def test_blobs_of_all_sizes_come_back(tmp_path: Path, rows: int, rows_per_page: 
 
 @given(data=st.data())
 def test_any_rows_come_back_each_once(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """One dense slot for each row asked for: NULLs and empty blobs, which need no reading, shift nothing (PITFALLS 32)."""
+    """One dense slot for each row asked for: NULLs and empty blobs, which need no reading, shift nothing."""
     folder = tmp_path_factory.mktemp("blobs")
     payloads = data.draw(st.lists(st.one_of(st.none(), st.binary(max_size=30), st.just(b"")), min_size=1, max_size=40))
     blob_case(blob_vector(payloads), data.draw(st.sampled_from([1, 3, 1024]))).write(
@@ -98,7 +98,7 @@ def test_files_without_large_blobs_are_of_version_1(tmp_path: Path) -> None:
 
 
 def test_only_the_rows_asked_for_are_read_in_storage_order(tmp_path: Path) -> None:
-    """Ascending, coalesced over small gaps, each payload once whoever has it (PITFALLS 33)."""
+    """Ascending, coalesced over small gaps, each payload once whoever has it."""
     payloads: list[bytes | None] = [bytes([row]) * 40_000 for row in range(100)]
     limits = {"image": BlobLimits(0, 10**6)}
     blob_case(blob_vector(payloads)).write(tmp_path / "a.tsf", blobs=limits)

@@ -108,7 +108,7 @@ def test_handles_of_queries_that_compute_are_refused(db: tsdb.Database) -> None:
 
 
 def test_only_surviving_rows_are_read(db: tsdb.Database) -> None:
-    """Filters, TopK and the newest row by device read payloads for the rows that are left, and IS NULL for none (PITFALLS 35)."""
+    """Filters, TopK and the newest row by device read payloads for the rows that are left, and IS NULL for none."""
     fill(db)
     db.flush()
     for text, rows in (
@@ -130,7 +130,7 @@ def test_only_surviving_rows_are_read(db: tsdb.Database) -> None:
 
 
 def test_sizes_are_answered_without_reading(db: tsdb.Database) -> None:
-    """PITFALLS 35: octet_length and NULLs come from descriptors; where bytes matter too, these are read."""
+    """Lengths and NULLs come from descriptors; where bytes matter too, these are read."""
     fill(db)
     db.flush()
     sizes = [None if (blob := payload(time)) is None else len(blob) for time in range(20)]

@@ -87,7 +87,7 @@ def test_flush_and_reopen(table: Table) -> None:
 
 
 def test_another_column_is_updated_and_the_blob_is_not_touched(table: Table) -> None:
-    """PITFALLS 35: neither rewritten nor lost."""
+    """They are neither rewritten nor lost."""
     table.write("a", range(30), blob)
     table.db.flush()
     before = table.payload_files()
@@ -139,7 +139,7 @@ def test_dead_bytes_are_reclaimed(table: Table) -> None:
 
 
 def test_snapshots_keep_the_files_they_see(table: Table) -> None:
-    """PITFALLS 34: what was opened before rows were rewritten goes on reading what it saw."""
+    """What was opened before rows were rewritten goes on reading what it saw."""
     table.write("a", range(40), lambda time: bytes([time]) * 100)
     table.db.flush()
     old = table.payload_files()

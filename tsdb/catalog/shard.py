@@ -1,9 +1,12 @@
 """Shards: which of a table's ``shards`` a row belongs to, by a hash of the columns ``shard_by``. A file has rows of one shard only.
 
 The hash is part of the format of a database, since files are left out by it. A value's bytes are those of a string, or the eight
-of an integer (also of booleans, dates and timestamps) or of a double in which −0.0 is 0.0 and every NaN the same, least first; they
-are hashed by ``hash_bytes``, NULL to 0. From h = 0 each column in turn makes h = (h xor its hash) × M, then h = h xor h >> 32, with
-M = 0x9E3779B97F4A7C15 and all of it modulo 2^64. The shard is h modulo the number of shards.
+of an integer (also of booleans, dates and timestamps) or of a double in which −0.0 is 0.0 and every NaN is 0x7FF8000000000000,
+least first. With M = 0x9E3779B97F4A7C15 and all of it modulo 2^64, a *step* with x makes h = (h xor x) × M, then h = h xor h >> 32.
+
+    hash of n bytes: h = n × M; a step with each eight bytes as a word, least first; a step with the bytes that are left, 0 if there
+        are none; then h = h × 0xD6E8FEB86659FD93 and h = h xor h >> 32. This is ``hash_bytes``. NULL has 0.
+    shard of a row: h = 0; a step with the hash of each column, in the order of ``shard_by``; then h modulo the number of shards
 """
 
 from __future__ import annotations

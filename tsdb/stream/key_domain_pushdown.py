@@ -153,7 +153,7 @@ class Pushdown:
         return bool(self.columns)
 
     def counters(self, history: ScanStats) -> dict[str, int]:
-        """The counters of the anchor's names; ``history`` are those of the left history."""
+        """Counters of what was done, by their public names; ``history`` are those of the left history."""
         counts = history.counts
         units = sum(counts[f"{level}_pruned_by_key_domain"] for level in ("devices", "pages"))
         return {
