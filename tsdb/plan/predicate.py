@@ -128,6 +128,12 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
     return (predicate,)
 
 
+def conjunction(*parts: Predicate | None) -> Predicate | None:
+    """What is true where all parts are; None, which is also a part that asks nothing, where nothing is asked."""
+    given = tuple(part for part in parts if part is not None)
+    return And(given) if len(given) > 1 else given[0] if given else None
+
+
 def members_in(predicate: Predicate) -> Iterator[Member]:
     """The conditions on result sets in a predicate, wherever they stand."""
     match predicate:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.grouping import BucketKey, Call, ColumnKey, ExpressionKey
 from tsdb.plan.node import Aggregate, LastRow, Plan, Project, TableScan
-from tsdb.plan.predicate import And, columns_of
+from tsdb.plan.predicate import columns_of, conjunction
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import NATIVE, SYNTAX_WORDS, CallReader, CallText, read_call
 from tsdb.sql.clause import Clauses, find_clauses, sort_expression, text_place
@@ -143,7 +143,7 @@ def bind_aggregate(
         return None
     text = TableText(query, reference, environment)
     made = AggregateSelect(text, select, clauses, items)
-    made.scan = TableScan(reference.table.name, (), And(tuple(predicates)) if predicates else None)
+    made.scan = TableScan(reference.table.name, (), conjunction(*predicates))
     return made if _Binder(made).bind() else None
 
 

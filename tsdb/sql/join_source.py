@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Filter, Frame, HashJoin, LastArrived, Plan, Project, Side, TableScan
-from tsdb.plan.predicate import And, Predicate, columns_of
+from tsdb.plan.predicate import And, Predicate, columns_of, conjunction
 from tsdb.plan.transform import transform
 from tsdb.quoting import quoted_name
 from tsdb.sql.environment import Environment
@@ -119,8 +119,7 @@ class JoinSource:
         condition = And(tuple(self.predicates))
         made = self._rows(tuple(dict.fromkeys((*self.used, *sorted(columns_of(condition))))))
         if isinstance(made, TableScan):
-            before = () if made.predicate is None else (made.predicate,)
-            return replace(made, columns=tuple(self.used), predicate=And((*before, condition)))
+            return replace(made, columns=tuple(self.used), predicate=conjunction(made.predicate, condition))
         return Filter(made, condition)
 
     def _rows(self, names: tuple[str, ...]) -> Plan:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import LastRow, TableScan
-from tsdb.plan.predicate import And, Predicate
+from tsdb.plan.predicate import Predicate, conjunction
 from tsdb.sql.condition import ConditionBinder, conjuncts
 from tsdb.sql.constant import ConstantKind
 from tsdb.sql.environment import Environment
@@ -88,7 +88,7 @@ def reduced_input(select: exp.Select, tables: Mapping[str, Table], environment: 
         return None
     columns = tuple(column.name for column in reference.table.schema)
     bound: list[Predicate] = [predicate for predicate in predicates if predicate is not None]
-    return reference.node, newest.over(TableScan(reference.table.name, columns, And(tuple(bound)) if bound else None))
+    return reference.node, newest.over(TableScan(reference.table.name, columns, conjunction(*bound)))
 
 
 def _may_reduce(select: exp.Select) -> bool:

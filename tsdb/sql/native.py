@@ -7,7 +7,7 @@ from typing import Any
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import Distance, LastRow, Limit, Plan, Project, Sort, SortKey, TableScan
-from tsdb.plan.predicate import And, Predicate
+from tsdb.plan.predicate import Predicate, conjunction
 from tsdb_format.schema import SEQUENCE_COLUMN, Column
 from tsdb_format.types import FLOAT, Kind, Role
 
@@ -89,7 +89,7 @@ class NativeSelect:
 
     def predicate(self) -> Predicate | None:
         """The conjunction of what was bound."""
-        return And(tuple(self.predicates)) if self.predicates else None
+        return conjunction(*self.predicates)
 
     def scan(self) -> TableScan:
         """A scan of the table with the bound predicates and all columns."""

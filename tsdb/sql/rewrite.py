@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Frame, Keys, LastRow, Plan, Project, TableScan
-from tsdb.plan.predicate import And, Predicate
+from tsdb.plan.predicate import Predicate, conjunction
 from tsdb.plan.transform import transform
 from tsdb.quoting import quoted_name
 from tsdb.sql.aggregate import AggregateSelect, bind_aggregate
@@ -225,7 +225,7 @@ class _Rewriter:
                 self.inputs.append((table.name, TableScan(table.name, columns)))
             self.splices.append((start, end, quoted_name(table.name)))
             return
-        predicate = And(tuple(predicates)) if predicates else None
+        predicate = conjunction(*predicates)
         plan: Plan = TableScan(table.name, columns, predicate, sizes=self._sizes(table, columns))
         if newest is not None:
             plan = replace(newest, child=replace(newest.child, columns=columns))

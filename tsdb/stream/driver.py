@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tsdb.exec.batch import Batch
-from tsdb.plan.predicate import And, Compare
+from tsdb.plan.predicate import Compare, conjunction
 from tsdb.stream.position import Place, Skipper
 from tsdb_format.errors import InvalidInput
 
@@ -124,8 +124,7 @@ class ScanDriver:
         source = self._source
         if at.since is not None:
             later = Compare(source.table.schema.time.name, ">=", at.since)
-            own = source.scan.predicate
-            source = source.narrowed(replace(source.scan, predicate=later if own is None else And((own, later))))
+            source = source.narrowed(replace(source.scan, predicate=conjunction(source.scan.predicate, later)))
         devices = source.snapshot_of(snapshot).devices
         skipper = None if at.place is None else Skipper(at.place, devices, by_commit=False)
         for rows in source.history(snapshot, at.bound, rows_max=self._rows_max, first_rank=0 if skipper is None else skipper.rank):

@@ -20,7 +20,7 @@ from tsdb.exec.hash_join import take_or_null
 from tsdb.exec.join_key import compare
 from tsdb.exec.selection import BATCH_ROWS
 from tsdb.plan.node import Comparison, HashJoin, TableScan
-from tsdb.plan.predicate import And, Compare, Predicate
+from tsdb.plan.predicate import Compare, Predicate, conjunction
 from tsdb.stream.arrivals import Arrivals, joined
 from tsdb.stream.gate import BoundaryGate
 from tsdb.stream.join_table import JoinTable, Timeline
@@ -199,8 +199,7 @@ class LatestJoin:
             return left
         self.pushdown.bound = f"{column} {asof.op} {least}"
         bound = Compare(column, asof.op, least)
-        own = left.scan.predicate
-        return left.narrowed(replace(left.scan, predicate=bound if own is None else And((own, bound))))
+        return left.narrowed(replace(left.scan, predicate=conjunction(left.scan.predicate, bound)))
 
     # ------------------------------------------------------------------------------------------------ right rows
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tsdb.exec.context import ExecContext
 from tsdb.exec.newest_version import newest_of
 from tsdb.plan.node import DuckQuery, Filter, Given, HashJoin, Plan, Project, TableScan, children
-from tsdb.plan.predicate import And
+from tsdb.plan.predicate import conjunction
 from tsdb.plan.schema import output_schema
 from tsdb.plan.transform import transform
 from tsdb.sql.planner import Planner
@@ -184,7 +184,7 @@ def with_pushed(plan: Plan, settings: Settings, snapshot: Snapshot) -> Plan:
         more = pushed.get(id(node))
         if not more or not isinstance(node, TableScan):
             return node
-        return replace(node, predicate=And((*(() if node.predicate is None else (node.predicate,)), *more)))
+        return replace(node, predicate=conjunction(node.predicate, *more))
 
     made = transform(plan, visit)
     return replace(made, keys=()) if isinstance(made, DuckQuery) else made

@@ -7,9 +7,10 @@ its commits, which their entries in the manifest tell: what is old is not even o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ from tsdb.exec.shard_domain import ShardDomain
 from tsdb.exec.stats import QueryStats, ScanStats
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import TableScan
-from tsdb.plan.predicate import And, Compare, Predicate, columns_of
+from tsdb.plan.predicate import Compare, Predicate, columns_of, conjunction
 from tsdb.storage.tombstone import Tombstones
 from tsdb.stream.arrivals import Arrivals, in_order_of_commit, in_storage_order, joined
 from tsdb.stream.storage_order import groups
@@ -85,7 +86,7 @@ class LiveSource:
         table = self.snapshot_of(snapshot)
         predicate = self.scan.predicate
         if snapshot.sequence > bound:
-            predicate = _and(predicate, Compare(SEQUENCE_NAME, "<=", bound))
+            predicate = conjunction(predicate, Compare(SEQUENCE_NAME, "<=", bound))
             table = _without_later(table, bound)
         for domain in domains:
             if isinstance(domain, ShardDomain):
@@ -95,27 +96,22 @@ class LiveSource:
         selection = Selection(table, predicate, self.history_stats, units, computed)
         has_partner = KeyFilter([domain for domain in domains if isinstance(domain, KeyDomain)])
         unlearned = Selection(table, predicate, ScanStats(self.scan.table), computed=computed) if units else None
-        yield from self._read(selection, has_partner, groups(selection, first_rank), rows_max)
-        UnitCount(selection, unlearned).finish()
-
-    def _read(
-        self, selection: Selection, has_partner: KeyFilter, found: Iterator[list[RowSet]], rows_max: int
-    ) -> Iterator[Arrivals]:
-        devices = selection.table.devices
-
-        def read(group: list[RowSet]) -> Arrivals | None:
-            parts = []
-            for rows in group:
-                selection.stats.add_rows(rows.stored_rows)
-                kept = has_partner.filtered(selection.filtered(rows))
-                if kept.count:
-                    parts.append(Arrivals.of(kept, self.scan.columns))
-            return in_storage_order(parts, devices) if parts else None
-
-        for arrivals in ordered_map(read, found, self.threads, first_alone=True):
+        read = partial(self._read, selection, has_partner=has_partner)
+        for arrivals in ordered_map(read, groups(selection, first_rank), self.threads, first_alone=True):
             if arrivals is not None:
                 self.history_stats.rows_returned += arrivals.count
                 yield from arrivals.slices(rows_max)
+        UnitCount(selection, unlearned).finish()
+
+    def _read(self, selection: Selection, group: list[RowSet], has_partner: KeyFilter) -> Arrivals | None:
+        """The wanted rows of a group, in the order of storage; None where there is none."""
+        parts = []
+        for rows in group:
+            selection.stats.add_rows(rows.stored_rows)
+            kept = has_partner.filtered(selection.filtered(rows))
+            if kept.count:
+                parts.append(Arrivals.of(kept, self.scan.columns))
+        return in_storage_order(parts, selection.table.devices) if parts else None
 
     # ------------------------------------------------------------------------------------------------ what comes
 
@@ -125,13 +121,13 @@ class LiveSource:
         self._count_window(snapshot.tables[self.scan.table], whole)
         for first, last in _parted(whole, after, upto):
             table = _without_later(window(whole, first), last)
-            predicate = And((Compare(SEQUENCE_NAME, ">", first), Compare(SEQUENCE_NAME, "<=", last)))
-            wanted = _and(self.scan.predicate, predicate, *_times(table, first))
+            commits = Compare(SEQUENCE_NAME, ">", first), Compare(SEQUENCE_NAME, "<=", last)
+            wanted = conjunction(self.scan.predicate, *commits, *_times(table, first))
             selection = Selection(table, wanted, self.change_stats, computed=computed_by(self.scan, table))
             if last == first + 1:
-                found = self._pieces(selection, groups(selection))
+                found = self._wanted(selection, groups(selection))
             else:
-                parts = list(self._pieces(selection, ([rows] for rows in selection.row_sets())))
+                parts = list(self._wanted(selection, ([rows] for rows in selection.row_sets())))
                 found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
             seen: dict[int, int] = {}
             for arrivals in found:
@@ -140,16 +136,9 @@ class LiveSource:
                 yield from arrivals.slices(rows_max)
             self._count_pages(selection, seen)
 
-    def _pieces(self, selection: Selection, found: Iterator[list[RowSet]]) -> Iterator[Arrivals]:
-        for group in found:
-            parts = []
-            for rows in group:
-                selection.stats.add_rows(rows.stored_rows)
-                kept = selection.filtered(rows)
-                if kept.count:
-                    parts.append(Arrivals.of(kept, self.scan.columns))
-            if parts:
-                yield in_storage_order(parts, selection.table.devices)
+    def _wanted(self, selection: Selection, found: Iterable[list[RowSet]]) -> Iterator[Arrivals]:
+        everyone = KeyFilter(())
+        return (rows for group in found if (rows := self._read(selection, group, everyone)) is not None)
 
     def deletes(self, snapshot: Snapshot, after: int, upto: int) -> Deletes:
         """The deletes of commits ``after`` < number ≤ ``upto``, ascending by number."""
@@ -248,8 +237,3 @@ def _parted(table: TableSnapshot, after: int, upto: int) -> Iterator[tuple[int, 
 def _rows_about(spans: list[tuple[int, int, int, int]], after: int, upto: int) -> float:
     """About how many rows the commits in a window have, were those of a file spread evenly over its commits."""
     return sum(rows * max(0, min(last, upto) - max(first, after + 1) + 1) / commits for first, last, rows, commits in spans)
-
-
-def _and(*parts: Predicate | None) -> Predicate | None:
-    given = tuple(part for part in parts if part is not None)
-    return And(given) if len(given) > 1 else given[0] if given else None

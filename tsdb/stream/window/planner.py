@@ -11,7 +11,7 @@ from tsdb.catalog.table import Table, TableOptions
 from tsdb.exec.context import ExecContext
 from tsdb.exec.stats import QueryStats
 from tsdb.plan.node import Filter, Given, Plan, Project, TableScan
-from tsdb.plan.predicate import And, Predicate, columns_of, conjuncts
+from tsdb.plan.predicate import Predicate, columns_of, conjunction, conjuncts
 from tsdb.plan.transform import transform
 from tsdb.sql.duration import parse_duration
 from tsdb.sql.planner import Planner
@@ -99,10 +99,10 @@ class _Texts:
                 break
         scans = list(live_scans(pushed))
         parts = conjuncts(scans[0].predicate) if len(scans) == 1 else ()
-        usable = tuple(part for part in parts if not columns_of(part) & {WINDOW_START, WINDOW_END})
+        usable = conjunction(*(part for part in parts if not columns_of(part) & {WINDOW_START, WINDOW_END}))
         plan = LivePlan(scans[0], above, bound.columns, whole)
         stage = plan.stage(ExecContext(whole, settings, settings.threads, stats=QueryStats(), text=text.text))
-        return stage, And(usable) if usable else None
+        return stage, usable
 
     def reduction(self, columns: dict[str, ColumnType], stage: Stage) -> Reduction | None:
         """How the rows of windows are reduced; None where the text is not one for that."""
