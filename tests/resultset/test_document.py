@@ -58,6 +58,9 @@ REFUSED: list[tuple[Any, str, bool]] = [
     ({**_query(), "deduplicate": 1}, "deduplicate: true or false", True),
     (_filter(""), r"queries\[0\].filter: a condition is wanted", True),
     (_filter("level > 1) OR (1 = 1"), r"queries\[0\].filter: one condition of SQL .* '\)' ends it \(column 10\)", False),
+    (_filter("host = '\ud800'"), r"queries\[0\].filter: half a character, '\\ud800', is no text \(line 1, column 9\)", False),
+    (_filter({"op": "=", "args": [{"property": "host"}, "\ud800"]}), "half a character", False),
+    ("[" * 100_000, "the document is nested too deeply", False),
     (_filter("(level > 1"), r"queries\[0\].filter: a parenthesis is not closed", False),
     (_filter("level > 1; DROP TABLE alarm"), r"queries\[0\].filter: .* ';' ends it", False),
     (_filter("level > ?"), r"queries\[0\].filter: a document has no parameters", False),
@@ -129,6 +132,11 @@ def test_what_is_accepted_fits_the_schema(seed: int) -> None:
     random = Random(seed)
     document = json.loads(json.dumps(document_of(random_document(random, 4), random)))
     assert violations(document, SCHEMA) == []
+
+
+def test_a_name_of_a_set_is_a_text(db: tsdb.Database) -> None:
+    with pytest.raises(tsdb.InvalidInput, match="the name of a result set is a text, not 7"):
+        db.multi_query({"queries": [{"table": "alarm", "result_sets": {7: {"value": "host"}}}]})
 
 
 def test_every_key_of_a_query(db: tsdb.Database) -> None:

@@ -165,6 +165,10 @@ def test_parameters_and_settings(db: tsdb.Database) -> None:
     assert db.sql(one, {"l": 0}).fetchall() == [(100,)]
     with pytest.raises(tsdb.InvalidInput, match="named"):
         db.sql(one, [3])
+    with pytest.raises(tsdb.InvalidInput, match="named"):
+        db.multi_query(script, [3, "x"])  # type: ignore[arg-type]
+    with pytest.raises(tsdb.InvalidInput, match=r"not used: \$m"):
+        db.multi_query(script, {"l": 3, "n": "x", "m": 1})
     with pytest.raises(tsdb.InvalidInput, match="a document has no parameters"):
         db.multi_query({"queries": [{"table": "alarm"}]}, {"l": 1})
     with pytest.raises(tsdb.InvalidInput, match="a dict, JSON text or a script of SQL, not int"):

@@ -18,6 +18,23 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tsdb.Database]:
         yield made
 
 
+def test_half_characters_are_refused(db: tsdb.Database) -> None:
+    half = "\ud800"
+    for text in (f"FROM cpu WHERE host = '{half}'", f"SELECT '{half}'", f"DELETE FROM cpu WHERE host = '{half}'"):
+        with pytest.raises(tsdb.InvalidInput, match="half a character"):
+            db.sql(text)
+    for text in (
+        "FROM cpu WHERE host = ?",
+        "DELETE FROM cpu WHERE host = ?",
+        "INSERT INTO cpu VALUES ('2024-01-01', ?, 1, 2)",
+        "SELECT ?",
+    ):
+        with pytest.raises(tsdb.InvalidInput, match=r"half a character|surrogate"):
+            db.sql(text, [half]).fetchall()
+    with pytest.raises(tsdb.InvalidInput, match="host"):
+        db.write("cpu", [{"time": "2024-01-01", "host": half, "usage": 1.0, "n": 1}])
+
+
 #: A statement, the place of the error as line and column (None: it has none), and words of the message.
 SYNTAX = [
     ("SELECT * FRM cpu", (1, 14), "syntax error"),

@@ -82,13 +82,16 @@ def test_insert_of_a_parameter(db: tsdb.Database, value: Any) -> None:
 # ---------------------------------------------------------------------------------------------------- distances
 
 
-@pytest.mark.parametrize("target", [[1, 2], (1.0, 2.0), np.array([1, 2]), np.array([1.0, 2.0]), np.array([1, 2], np.float32)])
+@pytest.mark.parametrize(
+    "target", [[1, 2], (1.0, 2.0), [np.int32(1), np.float32(2)], np.array([1, 2]), np.array([1, 2.0]), np.array([1, 2], np.float32)]
+)
 def test_parameters(db: tsdb.Database, target: Any) -> None:
     sql = "SELECT n, array_distance(v, ?) AS d FROM t ORDER BY d LIMIT 3"
     assert db.sql(sql, [target]).fetchall() == [(0, 0.0), (3, 1.0), (2, float(np.float32(np.sqrt(5))))]
     assert plan(db, sql, [target])[1] == "TopK keys=[array_distance(v, [1, 2])] limit=3 TOPN OPT"
     named = "SELECT n FROM t ORDER BY array_distance($target, v) DESC LIMIT 1"
     assert db.sql(named, {"target": target}).fetchall() == [(4,)]
+    assert db.sql(named, {"target": target}, settings={"enable_native_operators": False}).fetchall() == [(4,)]
 
 
 NATIVE = [

@@ -109,7 +109,7 @@ def _array(name: str, values: Any) -> Any:
                 f"column {name!r} is a {type(values).__name__}, not an array or a list; one row is a list of one dict"
             )
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError) as error:
         raise InvalidInput(f"column {name!r}: {str(error).splitlines()[0]}") from None
 
 

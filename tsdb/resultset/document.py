@@ -41,6 +41,8 @@ def read_document(document: Mapping[str, Any] | str, tables: Mapping[str, Table]
             document = json.loads(document)
         except json.JSONDecodeError as error:
             raise InvalidInput(f"the document is no JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+        except RecursionError:
+            raise InvalidInput("the document is nested too deeply") from None
     found = _object(document, "the document", _REQUEST)
     queries = found.get("queries")
     if not isinstance(queries, list) or not queries:
@@ -99,6 +101,8 @@ class _Reader:
         made = []
         for name, declared in sets.items():
             key = f"result_sets.{name}"
+            if not isinstance(name, str):
+                self.fail(key, f"the name of a result set is a text, not {name!r}")
             found = _object(declared, f"{self.place}.{key}", ("value",))
             values = found.get("value")
             several = values if isinstance(values, list) else [values]

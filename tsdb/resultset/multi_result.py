@@ -114,6 +114,4 @@ def script_result(store: Store, session: Session, text: str, parameters: Paramet
             if count == 0
             else f"the script has {count} queries: db.multi_query(text) and tsdb multi give the rows of each"
         )
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise InvalidInput("the parameters of a script are named: $name, and a dictionary of values")
     return MultiResult(Run(store, session, request, settings, parameters).run()).results[0]

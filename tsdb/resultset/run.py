@@ -32,7 +32,7 @@ from tsdb.resultset.set_table import (
     table_of,
     value_names,
 )
-from tsdb.sql.environment import parameter_names
+from tsdb.sql.environment import bind_parameters, parameter_names
 from tsdb.storage import temporary
 from tsdb.storage.snapshot import OpenFile
 from tsdb_format.errors import InvalidInput, NotFound
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tsdb.result import Source
     from tsdb.session import Session
     from tsdb.settings import Settings
+    from tsdb.sql.environment import Parameters
     from tsdb.sql.statement import Query
     from tsdb.storage.snapshot import TableSnapshot
     from tsdb.storage.store import Store
@@ -139,13 +140,16 @@ class Run:
     """One execution of a request."""
 
     def __init__(
-        self, store: Store, session: Session, request: Request, settings: Settings, parameters: Mapping[str, object] | None = None,
+        self, store: Store, session: Session, request: Request, settings: Settings, parameters: Parameters = None,
         *, keeps_plans: bool = False,
     ) -> None:  # fmt: skip
         """``keeps_plans``: what the sets were computed from stays open, for whoever wants to show it."""
         self._session = session
         self._settings = settings.changed(request.settings)
-        self._parameters = parameters or {}
+        if not isinstance(parameters, Mapping | None):  # whatever the caller's types say
+            raise InvalidInput("the parameters of a script are named: $name, and a dictionary of values")
+        queries = [each for step in request.steps for each in (step.query, *(made.query for made in step.declares)) if each]
+        self._parameters = bind_parameters([token for query in queries for token in query.tokens], parameters)
         self._root = Path(store.path)
         self._storage = store.storage
         self._snapshot = session.pinned()

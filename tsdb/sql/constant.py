@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tsdb.sql import moment
+from tsdb.sql.token import refuse_surrogates
 
 _MICROS = 10**6
 
@@ -77,7 +78,7 @@ def number(text: str) -> Constant | None:
 
 
 def of_python(value: object) -> Constant | None:
-    """A parameter's value; None where only DuckDB can say what it is."""
+    """A parameter's value; None where only DuckDB can say what it is. Raises InvalidInput for text that cannot be UTF-8."""
     if isinstance(value, np.generic):
         return _of_numpy(value)
     match value:
@@ -90,6 +91,7 @@ def of_python(value: object) -> Constant | None:
         case float():
             return Constant(ConstantKind.DOUBLE, value)
         case str():
+            refuse_surrogates(value)
             return Constant(ConstantKind.TEXT, value)
         case bytes() | bytearray() | memoryview():
             return Constant(ConstantKind.BLOB, bytes(value))
@@ -132,6 +134,10 @@ def for_duckdb(value: object) -> object:
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         return value.tolist()
+    if isinstance(value, list | tuple):
+        return [for_duckdb(each) for each in value]
+    if isinstance(value, dict):
+        return {key: for_duckdb(each) for key, each in value.items()}
     return value
 
 

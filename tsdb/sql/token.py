@@ -55,7 +55,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of ``text``, comments left out; raises InvalidInput where a quote or comment does not end."""
+    """The tokens of ``text``, comments left out; raises InvalidInput where a quote or comment does not end, or it is no UTF-8."""
     return list(read_tokens(text))
 
 
@@ -103,6 +103,7 @@ def is_whole(text: str) -> bool:
 
 def read_tokens(text: str) -> Iterator[Token]:
     """As ``tokenize``, one at a time."""
+    refuse_surrogates(text)
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -141,6 +142,15 @@ def _comment_end(text: str, at: int) -> int:
         depth += 1 if mark[0] == "/*" else -1
         end = mark.end()
     return end
+
+
+def refuse_surrogates(text: str) -> None:
+    """Raise InvalidInput for text that cannot be UTF-8."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"half a character, {text[error.start]!r}, is no text ({place(text, error.start)})") from None
 
 
 def _unterminated(text: str, at: int, what: str) -> NoReturn:
