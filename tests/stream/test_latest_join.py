@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import tsdb
 from support.quiet import without_background
+from tsdb.stream.feed import Feed
 from tsdb_format.errors import InvalidInput
 
 ON = {"seek_to": "earliest", "enable_streaming_join_key_domain_pushdown": True}
@@ -281,6 +281,17 @@ def test_a_table_with_itself(db: tsdb.Database) -> None:
         assert {right for _, right in pairs} <= {left for left, _ in pairs}
 
 
+@pytest.mark.parametrize("kind", ["INNER LATEST", "LEFT LATEST", "ASOF", "ASOF LEFT"])
+@pytest.mark.parametrize("right", ["mapping", "(SELECT k, time, entity, upper(label) AS label FROM mapping)"])
+def test_what_duckdb_computes_above_a_join(db: tsdb.Database, kind: str, right: str) -> None:
+    later = " AND f.time >= m.time" if kind.startswith("ASOF") else ""
+    for condition in ("f.v % 3 > 0", "m.entity + f.v > 20", "m.label IS NULL OR length(m.label) > 4"):
+        sql = f"SELECT f.v, m.label FROM facts f {kind} JOIN {right} m ON f.k = m.k{later} WHERE {condition}"
+        same(db, sql)
+    with pytest.raises(InvalidInput, match="LEFT JOIN with the live table on its right side"):
+        db.stream(f"SELECT g.v, j.v FROM table(facts) g LEFT JOIN ({sql}) j ON g.v = abs(j.v)")
+
+
 def test_refusals(db: tsdb.Database) -> None:
     for sql, message in (
         ("SELECT count(*) FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k", "needs all rows"),
@@ -295,23 +306,21 @@ def test_refusals(db: tsdb.Database) -> None:
             db.stream(sql)
 
 
-def test_closing_ends_a_waiting_join(db: tsdb.Database) -> None:
+def test_closing_ends_a_waiting_join(db: tsdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, wait = threading.Event(), Feed.wait
+
+    def seen(feed: Feed, *rest: Any) -> int:
+        waits.set()
+        return wait(feed, *rest)
+
+    monkeypatch.setattr(Feed, "wait", seen)
     live = db.stream(JOIN, settings={"seek_to": "latest"})
-    ended: list[float] = []
-
-    def consume() -> None:
-        for _ in live:
-            pass
-        ended.append(time.monotonic())
-
-    thread = threading.Thread(target=consume)
+    thread = threading.Thread(target=list, args=(live,))
     thread.start()
-    time.sleep(0.05)
-    closed = time.monotonic()
+    assert waits.wait(timeout=30)
     live.close()
-    thread.join(5)
-    assert ended
-    assert ended[0] - closed < 1
+    thread.join(timeout=30)
+    assert not thread.is_alive()
 
 
 def test_closing_within_the_history(db: tsdb.Database) -> None:

@@ -72,9 +72,9 @@ def plan_live(query: Query, parameters: Parameters, settings: Settings, snapshot
     if isinstance(plan, DuckQuery):
         from tsdb.sql.tree import parse_query
 
-        names = frozenset(scan.table.lower() for scan in live_scans(node))
+        driving, *others = (scan.table.lower() for scan in live_scans(node))
         written = expand(query, snapshot.definitions)
-        refuse_text(parse_query(written.text), snapshot.definitions, names, _aggregates())
+        refuse_text(parse_query(written.text), snapshot.definitions, driving, frozenset(others), _aggregates())
     given = Given(ARRIVING, tuple(output_schema(node, snapshot)))
     return LivePlan(node, _above(plan, node, given, is_live), bound.columns, snapshot, has_moment(query.tokens))
 

@@ -63,18 +63,23 @@ def refuse_waiting(plan: Plan, is_live: Mapping[int, bool]) -> None:
             refuse(_NODES[type(plan)])
 
 
-def refuse_text(tree: exp.Query | None, tables: Mapping[str, Table], live: frozenset[str], aggregates: frozenset[str]) -> None:
+def refuse_text(
+    tree: exp.Query | None, tables: Mapping[str, Table], driving: str, others: frozenset[str], aggregates: frozenset[str]
+) -> None:
     """Raise InvalidInput where the text that DuckDB is to run for each batch means something else over all rows.
 
-    ``live`` are names of tables in lower case, ``aggregates`` DuckDB's aggregate and window functions.
+    ``driving`` is the live table, or that of the left side of a live join, whose right sides ``others`` are, in lower case;
+    ``aggregates`` are DuckDB's aggregate and window functions.
     """
     if tree is None:
         raise InvalidInput("this form of query cannot be followed live")
     for node in tree.find_all(exp.Table):
-        if isinstance(node.this, exp.Identifier) and node.name.lower() in live and not is_local(node):
+        if isinstance(node.this, exp.Identifier) and node.name.lower() in {driving, *others} and not is_local(node):
             if node.args.get("sample") or node.args.get("pivots"):
                 refuse("TABLESAMPLE" if node.args.get("sample") else "PIVOT")
             for inside, around in ancestors(node):
+                if node.name.lower() != driving and isinstance(around, exp.Join) and inside.arg_key == "this":
+                    break  # what stands above the join stands above its left side
                 check_above(inside, around, aggregates)
 
 
