@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.exec.kernels import ranges
+from tsdb.exec.row_range import rows_in
 from tsdb_format.vector import BoolArray, IntArray
 
 Int32Array = NDArray[np.int32]
@@ -78,9 +78,7 @@ class Bundles:
     def entries(self, bundles: IntArray) -> tuple[IntArray, IntArray]:
         """The entries of some bundles, and how many each has."""
         first, stop = self.first[bundles], self.first[bundles + 1]
-        out = np.empty(int((stop - first).sum()), np.int64)
-        ranges.expand(first, stop, out)
-        return out, stop - first
+        return rows_in(first, stop), stop - first
 
 
 class Entries(NamedTuple):

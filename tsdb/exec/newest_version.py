@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tsdb.catalog.device import Int32Array
-from tsdb.exec.kernels import ranges
+from tsdb.exec.row_range import rows_in
 from tsdb.exec.selection import INT64_MIN, Selection
 from tsdb.exec.source import FileSource, ScanSources
 from tsdb.exec.stats import ScanStats
@@ -160,9 +160,7 @@ class _NewestFile(MemoryFile):
         columns = self._columns
         if not isinstance(columns, _Columns) or int((stops - starts).sum()) * _FEW > self.row_count:
             return super().read(name, starts, stops)
-        rows = np.empty(int((stops - starts).sum()), np.int64)
-        ranges.expand(starts, stops, rows)
-        return columns.gathered(name, rows)
+        return columns.gathered(name, rows_in(starts, stops))
 
 
 class _NewestRun(MemoryRun):

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.catalog.table import Table
-from tsdb.exec.kernels import ranges, runs
+from tsdb.exec.kernels import runs
+from tsdb.exec.row_range import rows_in
 from tsdb.storage.arrange import SortedRows
 from tsdb_format import statistics
 from tsdb_format.ball import Balls, cut_balls, new_balls
@@ -157,9 +158,7 @@ class MemoryFile:
         vector = self._columns[name]
         width, validity = vector.type.width, vector.validity
         if validity is not None:
-            rows = np.empty(int((stops - starts).sum()), np.int64)
-            ranges.expand(starts, stops, rows)
-            validity = validity[rows]
+            validity = validity[rows_in(starts, stops)]
         return VectorRows(VectorRows.of(vector).items, starts * width, stops - starts, validity)
 
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
@@ -169,9 +168,7 @@ class MemoryFile:
             one = slice(int(starts[0]), int(stops[0]))
             validity = None if vector.validity is None else vector.validity[one].copy()
             return Vector(vector.type, vector.values[one].copy(), validity, vector.pool)
-        rows = np.empty(int((stops - starts).sum()), np.int64)
-        ranges.expand(starts, stops, rows)
-        return vector.take(rows)
+        return vector.take(rows_in(starts, stops))
 
     def read_cells(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """As ``read``."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tsdb.exec.batch import Batch, concat_batches
+from tsdb.exec.row_range import rows_in
 from tsdb.stream.window.span import Windows
 from tsdb_format.types import TIMESTAMP_US
 from tsdb_format.vector import IntArray, Vector
@@ -168,8 +169,7 @@ class HeldRows:
             at = np.repeat(np.arange(len(times), dtype=np.int64), times)
             if not len(at):
                 continue
-            nth = np.arange(len(at), dtype=np.int64) - np.repeat(np.cumsum(times) - times, times)
-            window = numbers[low[at] + nth]
+            window = numbers[rows_in(low, low + times)]
             rows = part.rows if len(at) == len(times) and bool((times == 1).all()) else part.rows.take(at)
             bounds = {WINDOW_START: self.windows.starts(window), WINDOW_END: self.windows.ends(window)}
             vectors = {**rows.vectors, **{name: Vector(TIMESTAMP_US, values) for name, values in bounds.items()}}
@@ -194,9 +194,7 @@ def _numbers(first: IntArray, last: IntArray) -> IntArray:
     if (first == last).all():
         return np.unique(first)
     ranges = np.unique(np.stack([first, last], axis=1), axis=0)
-    lengths = ranges[:, 1] - ranges[:, 0] + 1
-    nth = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.unique(np.repeat(ranges[:, 0], lengths) + nth)
+    return np.unique(rows_in(np.ascontiguousarray(ranges[:, 0]), ranges[:, 1] + 1))
 
 
 def _merged(parts: list[_Part]) -> _Part:
