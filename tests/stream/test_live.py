@@ -193,6 +193,14 @@ def test_what_needs_all_rows_is_refused(db: tsdb.Database, sql: str, words: str,
         db.stream(sql, settings={"enable_native_operators": native})
 
 
+def test_names_that_are_unknown_are_told_as_they_are_written(db: tsdb.Database) -> None:
+    for text in ("SELECT v FROM qqqqqqq", "SELECT v FROM s, table(qqqqqqq)"):
+        with pytest.raises(tsdb.NotFound) as found:
+            db.stream(text)
+        assert "there are: " in str(found.value)
+        assert "table(" not in str(found.value), text
+
+
 def test_tokens_that_fit_nothing(db: tsdb.Database) -> None:
     insert(db, ("a", 1))
     with db.stream("SELECT v FROM s", settings=EARLIEST) as rows:

@@ -19,6 +19,7 @@ from tsdb.plan.node import Frame
 from tsdb.plan.schema import duckdb_name
 from tsdb.quoting import quoted_name
 from tsdb.sql.select import plain_table
+from tsdb.sql.series.bounded import is_bounded
 from tsdb.sql.statement import Query
 from tsdb.sql.token import Token
 from tsdb.sql.tree import is_local, span
@@ -88,7 +89,7 @@ def not_found(name: str, tables: Mapping[str, Table], where: str = "") -> NotFou
             f"no table {name!r}{where}, and the variable {name!r} is a {kind if library == 'builtins' else f'{library}.{kind}'}: "
             "a data frame, Arrow data or a dict of arrays or lists stands in FROM"
         )
-    known = [table.name for table in tables.values() if not table.name.startswith(INPUT_PREFIX)]
+    known = [table.name for table in tables.values() if not table.name.startswith(INPUT_PREFIX) and not is_bounded(table.name)]
     return NotFound(
         f"no table {name!r}{where}; {hint(name, dict.fromkeys([*known, *_visible_frames()]), 'the database has no tables')}"
     )

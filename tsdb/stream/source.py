@@ -153,7 +153,7 @@ class LiveSource:
         """The table in a snapshot, if it is still the one that was asked about and has the columns that are read."""
         now = snapshot.definitions.get(self.scan.table.lower())
         if now is None or now.id != self.table.id:
-            raise NotFound(f"table {self.scan.table!r} was dropped while it was followed")
+            raise NotFound(f"table {self.scan.table!r} was dropped or renamed while it was followed")
         if now is not self._checked:
             for name in self._names():
                 if name not in now.schema or now.schema.column(name).id != self.table.schema.column(name).id:
