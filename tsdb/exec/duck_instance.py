@@ -5,6 +5,7 @@ Time zone is UTC, as everywhere in tsdb.
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import threading
@@ -16,6 +17,20 @@ import duckdb
 
 if TYPE_CHECKING:
     from tsdb.settings import Settings
+
+_NUMBERS = itertools.count(1)
+
+
+def instance(**config: object) -> Any:
+    """A connection to a new instance in memory, in UTC, without access to Python's variables.
+
+    What its memory does not hold goes to a folder of its own among the system's temporary files: by itself DuckDB would make one in
+    the current directory.
+    """
+    folder = os.path.join(tempfile.gettempdir(), f"tsdb-duckdb-{os.getpid()}-{next(_NUMBERS)}")
+    made = duckdb.connect(":memory:", config={"python_enable_replacements": False, "temp_directory": folder, **config})
+    made.execute("SET GLOBAL TimeZone = 'UTC'")
+    return made
 
 
 class _Instance:
@@ -33,10 +48,7 @@ class _Instance:
     def applied_to(self, settings: Settings | None) -> Any:
         with self.lock:
             if self.connection is None or self.process != os.getpid():
-                folder = os.path.join(tempfile.gettempdir(), f"tsdb-duckdb-{os.getpid()}")
-                config = {"python_enable_replacements": False, "temp_directory": folder}
-                self.connection = duckdb.connect(":memory:", config=config)
-                self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
+                self.connection = instance()
                 self.applied, self.process = None, os.getpid()
             changes = settings is not None and self.applied != (settings.threads, settings.memory_limit)
             if changes and settings is not None and not getattr(_CALLED, "back", False):
@@ -73,8 +85,7 @@ def applied(settings: Settings) -> None:
 
 def catalog_cursor(definitions: Sequence[str]) -> Any:
     """A connection to an instance of its own, whose catalog ``tsdb`` has empty tables made by these statements."""
-    connection = duckdb.connect(":memory:", config={"python_enable_replacements": False})
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection = instance()
     connection.execute("ATTACH ':memory:' AS tsdb; USE tsdb; DETACH memory")
     for definition in definitions:
         connection.execute(definition)

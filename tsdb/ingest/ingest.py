@@ -139,10 +139,10 @@ class _Reader:
     def connection(self) -> Any:
         """The one connection."""
         if self._connection is None:
-            import duckdb
+            from tsdb.exec.duck_instance import instance
 
-            self._connection = duckdb.connect(config=self._config)
-            for setting in ("arrow_large_buffer_size=true", "preserve_insertion_order=true", "TimeZone='UTC'"):
+            self._connection = instance(**self._config)
+            for setting in ("arrow_large_buffer_size=true", "preserve_insertion_order=true"):
                 self._connection.execute(f"SET {setting}").fetchall()
         return self._connection
 
