@@ -356,24 +356,33 @@ import tsdb
 
 def interrupt():
     time.sleep(1)
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    signal.pthread_kill(threading.main_thread().ident, signal.Signals[sys.argv[3]])
 
+class OutOfTime(Exception):
+    pass
+
+def out_of_time(*_):
+    raise OutOfTime
+
+signal.signal(signal.SIGUSR1, out_of_time)
 with tsdb.open(sys.argv[1]) as db:
     threading.Thread(target=interrupt, daemon=True).start()
     try:
         found = db.sql("SELECT sum(sqrt(range)) FROM range(1000000000000)")
         found.fetchall() if sys.argv[2] == "rows" else list(found.batches())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OutOfTime):
         print("interrupted", db.sql("SELECT 7").fetchall())
 """
 
 
-@pytest.mark.parametrize("form", ["batches", "rows"])
-def test_an_interrupt_stops_a_long_query(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(("form", "name"), [("batches", "SIGINT"), ("rows", "SIGINT"), ("rows", "SIGUSR1")])
+def test_an_interrupt_stops_a_long_query(tmp_path: Path, form: str, name: str) -> None:
+    """Ctrl-C, and what any signal's handler raises."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", _ENDLESS, str(tmp_path / "a.db"), form]
+    command = [sys.executable, "-c", _ENDLESS, str(tmp_path / "a.db"), form, name]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert done.stdout.split("\n")[0] == "interrupted [(7,)]", done.stderr
+    assert not done.stderr
 
 
 def test_what_was_written_is_its_own(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
 
 _EXPLAIN = "EXPLAIN "
+#: Seconds after which a query that has not heard of an interrupt is told again.
+_AGAIN_S = 0.05
 #: Rows of the record batches that DuckDB hands out.
 BATCH_ROWS = 65_536
 
@@ -271,9 +273,10 @@ def _interruptible(act: Callable[[], Any], connection: Any) -> Any:
     running = pool(1).submit(act)
     try:
         return running.result()
-    except KeyboardInterrupt:
-        connection.interrupt()
-        wait([running])
+    except BaseException:  # not Ctrl-C alone: a signal's handler may raise anything, and nobody may use the connection meanwhile
+        while not (running.cancel() or running.done()):
+            connection.interrupt()  # which is lost where the query is about to begin
+            wait([running], timeout=_AGAIN_S)
         raise
     finally:
         del running  # it keeps the exception, which keeps this frame: a cycle that would hold the snapshot
