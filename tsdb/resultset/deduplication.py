@@ -16,6 +16,7 @@ import numpy as np
 from tsdb.exec.batch import Batch
 from tsdb.exec.join_key import KeyNumbers
 from tsdb.result import NativeSource
+from tsdb.resultset.row_vectors import vectors_of
 from tsdb_format.schema import SEQUENCE_NAME, Schema
 from tsdb_format.types import BOOLEAN, ColumnType
 from tsdb_format.vector import BoolArray, Pool, Vector
@@ -84,8 +85,6 @@ class DeduplicatedSource(NativeSource):
 
     def selected(self) -> Iterator[Batch]:
         """The rows that are left, when the queries before have run."""
-        from tsdb.resultset.run import vectors_of
-
         shown = len(self._types) - self._width
         for columns in vectors_of(self._source, self._types):
             rows = np.flatnonzero(self._rows.are_firsts(columns[shown:], self._number))

@@ -8,7 +8,7 @@ own query again. A set whose filter cannot be true any more is empty without bei
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tsdb.quoting import quoted_name
-from tsdb.result import NativeSource
 from tsdb.resultset.deduplication import DeduplicatedSource, SelectedRows
 from tsdb.resultset.logic import gives_no_rows
 from tsdb.resultset.member_set import Distinct, MemberSet
 from tsdb.resultset.request import Declaration, Request, Step, references, resolved
 from tsdb.resultset.resolution import Resolution, resolve
+from tsdb.resultset.row_vectors import types_of, vectors_of
 from tsdb.resultset.set_table import (
     RUN_MEMBERS_MAX,
     Spill,
@@ -36,7 +36,6 @@ from tsdb.sql.environment import bind_parameters, parameter_names
 from tsdb.storage import temporary
 from tsdb.storage.snapshot import OpenFile
 from tsdb_format.errors import InvalidInput, NotFound
-from tsdb_format.types import STORED_KINDS, ColumnType, parse_type
 
 if TYPE_CHECKING:
     from tsdb.catalog.table import Table
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from tsdb.sql.statement import Query
     from tsdb.storage.snapshot import TableSnapshot
     from tsdb.storage.store import Store
-    from tsdb_format.vector import Vector
+    from tsdb_format.types import ColumnType
 
 #: What became of a set: its members are in memory, or in a table; it is empty without a run; or who refers to it runs it again.
 Fate: TypeAlias = Literal["inlined", "table", "skipped", "repeated"]
@@ -329,25 +328,3 @@ class Run:
 def _before(place: str) -> str:
     """The beginning of an error about a query of a document; one of a script says its line by itself."""
     return f"{place}: " if place.startswith("queries[") else ""
-
-
-def types_of(source: Source) -> tuple[ColumnType, ...] | None:
-    """The types of a query's columns; None where a table could not have one of them."""
-    if isinstance(source, NativeSource):
-        return tuple(source.kinds) if all(each.kind in STORED_KINDS for each in source.kinds) else None
-    try:
-        return tuple(parse_type(kind) for kind in source.types)
-    except InvalidInput:
-        return None
-
-
-def vectors_of(source: Source, types: Sequence[ColumnType]) -> Generator[list[Vector], None, None]:
-    """The columns of a query's rows, some rows at a time."""
-    if isinstance(source, NativeSource):
-        for batch in source.batches():
-            yield [batch.vectors[key] for key in source.keys]
-        return
-    from tsdb.exec.arrow import vectors_of as of_arrow
-
-    for batch in of_arrow(source.reader(), [(str(at), kind) for at, kind in enumerate(types)]):
-        yield list(batch.vectors.values())
