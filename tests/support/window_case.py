@@ -87,11 +87,6 @@ class Model:
         self._changed -= over
         return self.groups(over)
 
-    def open_windows(self) -> Groups:
-        """The groups of all windows that are not over."""
-        over = None if self.seen is None else self.seen - self.delay
-        return self.groups({window for window in self._groups if over is None or window[1] > over})
-
     def groups(self, windows: set[tuple[int, int]]) -> Groups:
         """Values by window and host."""
         made: Groups = defaultdict(list)
