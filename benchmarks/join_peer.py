@@ -45,10 +45,12 @@ class LancePeer:
         return self._dataset.take(places, columns=["frame_id", "image", "embedding"])
 
     def _through_duckdb(self, sql: str) -> Any:
+        import tempfile
+
         import duckdb
         import pyarrow as pa
 
-        with duckdb.connect() as connection:
+        with duckdb.connect(config={"temp_directory": tempfile.gettempdir()}) as connection:  # else the current directory
             connection.register("frames", self._dataset)
             connection.register("selected", pa.table({"frame_id": self._selected}))
             return connection.sql(sql).to_arrow_table()
