@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def write_direct(
-    writer: Writer, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, sources: Sequence[SourceEntry],
+    writer: Writer,
+    table: str,
+    columns: Mapping[str, Vector | Pieces] | RowBatch,
+    sources: Sequence[SourceEntry],
     checkpoint: tuple[int, str] | None = None,
 ) -> WriteReport:
     """Commit rows, and how far sources were read, or the view that made them is.
