@@ -53,6 +53,10 @@ class Held:
         """A table's definition then."""
         return self.snapshot_held.tables[name].table
 
+    def views(self) -> dict[str, object]:
+        """No materialized views."""
+        return {}
+
 
 class Live:
     """A store, its disk and its model."""
