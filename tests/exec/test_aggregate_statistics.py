@@ -59,7 +59,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 def asked(
     history: History, calls: tuple[Call, ...], keys: tuple[GroupKey, ...] = (), predicate: Predicate | None = None
 ) -> dict[str, Any]:
-    """The counters of an Aggregate whose answer is the model's, with statistics and without."""
+    """The counters of an Aggregate whose answer is the model's, with statistics and without; every unit has one fate."""
     rows = [row for row in history.visible() if predicate is None or holds(predicate, row)]
     expected = aggregated(SCHEMA, rows, keys, calls, {})
     counters: dict[str, Any] = {}
@@ -73,7 +73,7 @@ def asked(
         counters = context.stats.as_dict()
         assert statistics or counters["pages_from_statistics"] == 0
         for level in ("files", "chunks", "pages", "rows", "devices"):
-            parts = sum(counters[f"{level}_{fate}"] for fate in ("pruned_by_filter", "read", "from_statistics"))
+            parts = sum(counters[f"{level}_{fate}"] for fate in ("pruned_by_filter", "pruned_by_topk", "read", "from_statistics"))
             assert counters[f"{level}_total"] == parts, level
     return counters
 
@@ -230,26 +230,10 @@ ON_TIME = (
 
 @pytest.mark.parametrize("keys", [(HOST,), (HOST, REGION)], ids=str)
 def test_the_newest_rows_answer_for_their_devices(history: History, keys: tuple[GroupKey, ...]) -> None:
-    counters = newest(history, keys, None)
+    counters = asked(history, ON_TIME, keys)
     assert (counters["rows_read"], counters["pages_read"]) == (len(HOSTS), len(HOSTS))
 
 
 def test_where_the_newest_value_is_null_another_row_has_it(history: History) -> None:
-    counters = newest(history, (HOST,), Compare("time", "<=", 38))  # n is NULL at 38
+    counters = asked(history, ON_TIME, (HOST,), Compare("time", "<=", 38))  # n is NULL at 38
     assert counters["rows_read"] > len(HOSTS)
-
-
-def newest(history: History, keys: tuple[GroupKey, ...], predicate: Predicate | None) -> dict[str, Any]:
-    """The counters of a question for what is newest, whose answer is the model's, from the newest rows and from all."""
-    rows = [row for row in history.visible() if predicate is None or holds(predicate, row)]
-    expected = aggregated(SCHEMA, rows, keys, ON_TIME, {})
-    counters: dict[str, Any] = {}
-    for statistics in (False, True):
-        context = ExecContext(history.snapshot(), Settings(enable_statistics_aggregation=statistics), 1)
-        got: list[tuple[Any, ...]] = []
-        for batch in execute(Aggregate(TableScan("t", (), predicate), keys, ON_TIME), context):
-            got += zip(*(vector.to_physical_list() for vector in batch.vectors.values()), strict=True)
-        assert got == expected
-        counters = context.stats.as_dict()
-        assert statistics or counters["rows_read"] >= len(rows)
-    return counters

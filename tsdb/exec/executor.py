@@ -18,6 +18,7 @@ from tsdb.exec.source import NOTHING_COMPUTED, Computed
 from tsdb.exec.stats import ScanStats
 from tsdb.exec.topk import topk
 from tsdb.exec.unit_count import UnitCount
+from tsdb.plan.newest import newest_rows
 from tsdb.plan.node import (
     Aggregate,
     DuckQuery,
@@ -259,16 +260,17 @@ def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
 
 def _aggregate(node: Aggregate, context: ExecContext, end: BucketEnd | None = None) -> Batch:
     """All groups, or those of one end of time that are wanted."""
-    from tsdb.exec.aggregate.newest import answered, newest_rows
     from tsdb.exec.aggregate.operator import Aggregation
 
     statistics = context.settings.enable_statistics_aggregation
-    newest = newest_rows(node, context.snapshot.tables[node.child.table].table.schema) if statistics and end is None else None
+    schema = context.snapshot.tables[node.child.table].table.schema
+    newest = newest_rows(node, schema.time.name) if statistics and end is None else None
     if newest is not None:
-        found = answered(node, _last_row(newest, newest.child, context))
-        if found is not None:
-            context.stats.show(newest.child, node.child)
-            return found
+        scan = newest.rows.child
+        rows = _last_row(newest.rows, scan, context)
+        if not rows.row_count or all(rows.vectors[column].valid().all() for column in newest.valued):
+            context.stats.show(scan, node.child)
+            return Batch({name: rows.vectors[column] for name, column in newest.outputs}, rows.row_count)
     selection = _selection(node.child, context)
     selection.best_first = end is not None
     if end is None:

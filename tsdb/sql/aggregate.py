@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from tsdb.catalog.table import Table
 from tsdb.plan.grouping import BucketKey, Call, ColumnKey, ExpressionKey
-from tsdb.plan.node import Aggregate, LastRow, Plan, Project, TableScan
+from tsdb.plan.newest import newest_rows
+from tsdb.plan.node import Aggregate, Plan, Project, TableScan
 from tsdb.plan.predicate import columns_of, conjunction
 from tsdb.quoting import quoted_name
 from tsdb.sql.call import NATIVE, SYNTAX_WORDS, CallReader, CallText, read_call
@@ -80,24 +81,8 @@ class AggregateSelect:
     def source(self) -> Plan:
         """The plan that gives the columns: what only asks for the newest row of devices needs no Aggregate."""
         made = self.aggregate()
-        oldest = next((call.function == "first" for call in made.calls if call.function in ("first", "last")), None)
-        tags = tuple(key.column for key in made.keys if isinstance(key, ColumnKey))
-        shown = [self._of_last_row(call, bool(oldest)) for call in made.calls]
-        if oldest is None or not tags or len(tags) < len(made.keys) or None in shown:
-            return made
-        outputs = [(key.name, key.column) for key in made.keys if isinstance(key, ColumnKey)]
-        outputs += [(call.name, column) for call, column in zip(made.calls, shown, strict=True) if column is not None]
-        columns = tuple(dict.fromkeys(column for _, column in outputs))
-        return Project(LastRow(replace(made.child, columns=columns), tags, 1, oldest), tuple(outputs))
-
-    def _of_last_row(self, call: Call, oldest: bool) -> str | None:
-        """The column of the newest (oldest) row that a call gives, if it is one."""
-        time = self.text.reference.table.schema.time.name
-        if call.condition is not None:
-            return None
-        if call.function == ("first" if oldest else "last") and call.by == time:
-            return call.column
-        return call.column if call.function == ("min" if oldest else "max") and call.column == time else None
+        found = newest_rows(made, self.text.reference.table.schema.time.name)
+        return made if found is None or found.valued else Project(found.rows, found.outputs)
 
     def types(self) -> dict[str, ColumnType]:
         """Types of the Aggregate's columns."""

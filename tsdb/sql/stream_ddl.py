@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from tsdb.catalog.shard import UNHASHED
+from tsdb.sql.changing import changing_token
 from tsdb.sql.token import SYMBOL, Cursor
 from tsdb_format.errors import InvalidInput
 from tsdb_format.schema import Schema
@@ -14,8 +15,6 @@ from tsdb_format.types import TAG_KINDS, Role, parse_type
 DeclaredColumn: TypeAlias = tuple[str, str, Role | None]
 #: Functions that are a hash of their arguments: rows are spread by ours.
 _HASHES = frozenset({"HASH", "CITY_HASH64", "CITYHASH64", "SIPHASH64", "XXHASH64", "MURMUR_HASH", "INTHASH64"})
-#: Functions that give different values for equal rows.
-_CHANGING = frozenset({"RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "NOW", "TODAY", "NEXTVAL", "GET_CURRENT_TIMESTAMP"})
 
 
 def read_primary_key(cursor: Cursor, options: dict[str, Any]) -> None:
@@ -46,9 +45,9 @@ def read_shard_by(cursor: Cursor, options: dict[str, Any]) -> None:
     tokens = cursor.tokens[start + 1 : cursor.at - 1]
     if not tokens:
         raise InvalidInput("SHARDS … BY needs a column or a hash of columns")
-    for token, after in zip(tokens, [*tokens[1:], cursor.tokens[cursor.at - 1]], strict=True):
-        if token.upper in _CHANGING and (after.is_symbol("(") or token.upper == "TODAY"):
-            raise InvalidInput(f"SHARDS … BY takes what is the same for equal rows, and {token.text} is not")
+    changing = changing_token(tokens)
+    if changing is not None:
+        raise InvalidInput(f"SHARDS … BY takes what is the same for equal rows, and {changing.text} is not")
     called = {at for at in range(len(tokens) - 1) if tokens[at].is_name and tokens[at + 1].is_symbol("(")}
     names = tuple(dict.fromkeys(token.text for at, token in enumerate(tokens) if token.is_name and at not in called))
     plain = all(token.is_name or (token.kind == SYMBOL and token.text in ("(", ")", ",")) for token in tokens)

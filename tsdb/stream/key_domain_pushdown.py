@@ -26,7 +26,6 @@ from tsdb_format.vector import IntArray, Vector
 if TYPE_CHECKING:
     from tsdb.catalog.table import Table
     from tsdb.settings import Settings
-    from tsdb.sql.token import Token
     from tsdb.storage.snapshot import Snapshot
     from tsdb.stream.join_table import JoinTable
     from tsdb.stream.version_table import VersionTable
@@ -36,13 +35,6 @@ _EXACT = frozenset(
     {Kind.BOOLEAN, Kind.INT32, Kind.INT64, Kind.STRING, Kind.DATE}
     | {Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS, Kind.TIMESTAMP_US, Kind.TIMESTAMP_NS}
 )
-
-
-#: Functions whose value is not that of their arguments.
-_MOMENTS = frozenset({
-    "NOW", "TODAY", "TRANSACTION_TIMESTAMP", "GET_CURRENT_TIMESTAMP", "GET_CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_DATE",
-    "CURRENT_TIME", "LOCALTIME", "LOCALTIMESTAMP", "RANDOM", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "NEXTVAL", "CURRVAL",
-})  # fmt: skip
 
 #: Those whose order is that of the stored integers.
 ORDERED = _EXACT - {Kind.STRING, Kind.BOOLEAN}
@@ -58,11 +50,6 @@ class Eligible:
 
     scan: TableScan
     columns: tuple[str, ...]
-
-
-def has_moment(tokens: Sequence[Token]) -> bool:
-    """Whether a query may compute with the time at which it runs, or with chance."""
-    return any(token.upper in _MOMENTS for token in tokens)
 
 
 def eligible(join: HashJoin, right: Plan, snapshot: Snapshot, settings: Settings, *, has_moment: bool) -> Eligible | str:

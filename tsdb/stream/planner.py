@@ -17,13 +17,13 @@ from tsdb.plan.node import DuckQuery, Filter, Given, HashJoin, Plan, Project, Ta
 from tsdb.plan.predicate import conjunction
 from tsdb.plan.schema import output_schema
 from tsdb.plan.transform import transform
+from tsdb.sql.changing import changing_token
 from tsdb.sql.planner import Planner
 from tsdb.sql.series import expand
 from tsdb.sql.series.bounded import bounded_name, is_bounded
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
 from tsdb.stream.driver import Driver, ScanDriver
 from tsdb.stream.join_plan import JoinDriver, latest_join, live_latest_join
-from tsdb.stream.key_domain_pushdown import has_moment
 from tsdb.stream.seek import Seek
 from tsdb.stream.shape import refuse_text, refuse_two, refuse_waiting
 from tsdb.stream.source import LiveSource
@@ -76,7 +76,7 @@ def plan_live(query: Query, parameters: Parameters, settings: Settings, snapshot
         written = expand(query, snapshot.definitions)
         refuse_text(parse_query(written.text), snapshot.definitions, driving, frozenset(others), _aggregates())
     given = Given(ARRIVING, tuple(output_schema(node, snapshot)))
-    return LivePlan(node, _above(plan, node, given, is_live), bound.columns, snapshot, has_moment(query.tokens))
+    return LivePlan(node, _above(plan, node, given, is_live), bound.columns, snapshot, changing_token(query.tokens) is not None)
 
 
 def driver_of(plan: LivePlan, feed: Commits, stats: QueryStats, settings: Settings, resume: dict[str, Any] | None) -> Driver:
