@@ -61,6 +61,11 @@ class TableOptions:
     time_is_now: bool = False
     blob_columns: tuple[tuple[str, int, int], ...] = ()
 
+    @property
+    def overlays(self) -> bool:
+        """Whether a row takes the place of an earlier one with its tags and time, field by field."""
+        return self.mode == "table"
+
     def __post_init__(self) -> None:
         for name in ("ttl_ns", "partition_ns"):
             value = getattr(self, name)
@@ -246,7 +251,7 @@ def create_table_text(table: Table) -> str:
     kinds = max(len(str(column.type)) for column in table.schema)
     lines = [f"    {_quoted(c.name):<{width}} {c.type!s:<{kinds}} {_role_text(c, table.options)}" for c in table.schema]
     options = table.to_json()["options"]
-    word = "TABLE" if table.options.mode == "table" else "STREAM"
+    word = "TABLE" if table.options.overlays else "STREAM"
     text = f"CREATE {word} {_quoted(table.name)} (\n" + ",\n".join(lines) + "\n)"
     if table.options.primary_key:
         text += f" PRIMARY KEY ({', '.join(map(_quoted, table.options.primary_key))})"

@@ -122,7 +122,7 @@ def _extended(known: Arrangement, table: TableSnapshot, stop: int) -> Arrangemen
     """The arrangement of the files up to ``stop``."""
     start = len(known.files)
     files = known.files + tuple(weakref.ref(file) for file in table.files[start:stop])
-    overlays = table.table.options.mode == "table"
+    overlays = table.table.options.overlays
     meeting = _meeting(table, start, stop) if overlays else []
     parts = [found for number in range(start, stop) if (found := _new_runs(table, number, number in meeting)) is not None]
     if parts and overlays:
@@ -207,7 +207,7 @@ def _together(table: TableSnapshot, parts: list[_Runs]) -> _Runs:
     """The runs that must newly be read together: they overlap or are touched, their device has a new one that does or is."""
     runs = _Runs.joined(parts)
     together = np.array(runs.touched)
-    if table.table.options.mode == "table":
+    if table.table.options.overlays:
         order = _by_device_and_time(runs.device, runs.low)
         marks = np.empty(len(order), np.bool_)
         run_kernels.overlapping(runs.device[order], runs.low[order], runs.high[order], marks)

@@ -234,7 +234,7 @@ def _count(table: TableSnapshot, predicate: Predicate) -> int:
 def _ranges_of_rows(table: TableSnapshot, predicate: Predicate, threads: int) -> Deletion:
     selection = Selection(without_ttl(table), predicate, ScanStats(table.table.name))
     oldest = _oldest(table)
-    unique = table.table.options.mode == "table"
+    unique = table.table.options.overlays
 
     def find(rows: RowSet) -> tuple[tuple[Int32Array, IntArray, IntArray], int]:
         rows = selection.filtered(rows)

@@ -135,7 +135,7 @@ class _LastRowScan:
         self.best = _Best(node.limit, self.group, self.table.devices.rank, np.full(groups.count, INT64_MAX))
         self._limits = np.array([selection.time_low, selection.time_high, self.newest], np.int64)
         #: A run's better ``limit`` stored rows are all that can matter of it, as far as they surely are rows.
-        self.capped = not selection.filters_rows and self.table.table.options.mode == "table"
+        self.capped = not selection.filters_rows and self.table.table.options.overlays
         self._merged: dict[int, MergedRows] = {}
 
     def run(self, names: tuple[str, ...]) -> Batch:

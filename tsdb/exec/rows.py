@@ -224,7 +224,7 @@ def merge_rows(sources: ScanSources, held: Ranges, deletes: bool) -> MergedRows:
     order = np.lexsort((times, rank))  # stable: versions of one row stay oldest first
     devices, times, rank = devices[order], times[order], rank[order]
     groups = np.arange(len(order) + 1, dtype=np.int64)
-    if table.table.options.mode == "table":
+    if table.table.options.overlays:
         groups = groups[: merge.group_starts(rank, times, groups) + 1]
     first = groups[:-1]
     entries = np.concatenate(entry_source)[order], np.concatenate(entry_row)[order]

@@ -140,7 +140,7 @@ class RunScan:
         self.descending: bool | None = False if led == len(roles) else keys[led].descending if roles[led] is Role.TIME else None
         self.newest = bool(self.descending)
         #: At most k rows of a run can be results: with no filter on values and one row per time, those at its better end.
-        self._capped = self.descending is not None and not selection.filters_rows and self.table.table.options.mode == "table"
+        self._capped = self.descending is not None and not selection.filters_rows and self.table.table.options.overlays
 
     def _is_capped(self, lane: Lane) -> bool:
         """Whether a run's better k stored rows surely are rows, so that no other row of it can be a result."""

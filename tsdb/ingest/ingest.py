@@ -236,7 +236,7 @@ class _Job:
         for source in self.sources:
             self.path, self.bytes_here = source.path, 0.0
             known = self.store.entry(self.table.name).sources.get(source.path)
-            start, note = resume_point(source, known, append=self.table.options.mode != "table", again=self.again)
+            start, note = resume_point(source, known, append=not self.table.options.overlays, again=self.again)
             if note:
                 (self.unchanged if start is None else self.notes).append(note)
             if start is not None:

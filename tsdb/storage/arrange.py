@@ -75,7 +75,7 @@ def arrange(
         else:
             pieces = {name: (vector.take(rows),) for name, vector in wholes.items()}
             part_numbers, part_times = numbers[rows], times[rows]
-        yield _sorted(time.name, pieces, rank[part_numbers], part_times, by_rank, options.mode == "table", threads)
+        yield _sorted(time.name, pieces, rank[part_numbers], part_times, by_rank, options.overlays, threads)
 
 
 def arrange_whole(batch: RowBatch, numbers: Int32Array, devices: DeviceTable, mode: Mode, threads: int = 1) -> SortedRows:

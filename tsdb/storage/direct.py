@@ -79,7 +79,7 @@ def _write(
     attributes = batch.given(batch.schema.attributes)
     if attributes:
         devices = devices.with_attributes(numbers, attributes)
-    older = snapshot.files if table.options.mode == "table" else ()
+    older = snapshot.files if table.options.overlays else ()
     files: list[FileEntry] = []
     overlaid = existing = 0
     for shard, part, own in by_shard(table, batch, numbers, devices):

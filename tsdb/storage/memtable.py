@@ -73,7 +73,6 @@ class Memtable:
         self.saved_devices = devices
         #: Bytes that a flush takes out of memory: rows, and deletes that no file has.
         self.nbytes = 0
-        self._deleted_bytes = 0
         #: How far views that write to the table were with some commits, ascending: the commit, the id of the view, and the text.
         self._checkpoints: list[tuple[int, int, str]] = []
         #: By the number of the last commit in each, ascending.
@@ -232,9 +231,7 @@ class Memtable:
         before = len(self.tombstones)
         self.tombstones = self.tombstones.plus(device, low, high, sequence)
         with self._lock:
-            added = (len(self.tombstones) - before) * _DELETE_BYTES
-            self._deleted_bytes += added
-            self.nbytes += added
+            self.nbytes += (len(self.tombstones) - before) * _DELETE_BYTES
 
     def last_times(self, files: Sequence[TableFile]) -> LastTimes:
         """The last time of each device; ``files`` are all that the table has now, those in memory included."""
@@ -336,7 +333,7 @@ class Memtable:
             deleted = int(np.count_nonzero(self.tombstones.sequence > boundary)) * _DELETE_BYTES
             tail = [(number, row) for number, row in self._tail if number > boundary]
             nbytes = sum(run.nbytes for run in runs.values()) + sum(row.nbytes for _, row in tail) + deleted
-            self._runs, self._tail, self.nbytes, self._deleted_bytes = runs, tail, nbytes, deleted
+            self._runs, self._tail, self.nbytes = runs, tail, nbytes
             self._checkpoints = [each for each in self._checkpoints if each[0] > boundary]
 
 

@@ -257,7 +257,7 @@ def _ordered(table: TableSnapshot, parts: list[_Part]) -> _Order | None:
     )  # fmt: skip
     bounds = np.concatenate([[0], np.cumsum(np.add.reduceat(size[by_rank], first))])
     row_start, position = np.empty_like(bounds), np.empty(len(joined), np.int32)
-    places = number_rows(merged, order, bounds, int(table.table.options.mode == "table"), row_start, position)
+    places = number_rows(merged, order, bounds, int(table.table.options.overlays), row_start, position)
     positions = np.split(position, np.cumsum(counts)[:-1])
     return _Order(device[by_rank[first]], row_start, merged[:places], positions, alive, len(joined) - places)
 

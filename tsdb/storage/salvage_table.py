@@ -282,7 +282,7 @@ class TableSalvage:
         if len(group) > 1:
             times = np.concatenate([source.times[place] for source, place in zip(group, places, strict=True)])
             origin = np.repeat(np.arange(len(group)), [len(place) for place in places])
-            twins = self._table.options.mode != "table"  # elsewhere two versions of a row complement each other
+            twins = not self._table.options.overlays  # elsewhere two versions of a row complement each other
             order = _in_order(numbers, times, sequences, origin) if twins else np.argsort(sequences, kind="stable")
         columns: dict[str, tuple[Vector, ...]] = {}
         for column in self._table.schema:

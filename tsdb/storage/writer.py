@@ -221,7 +221,7 @@ class Writer:
                 return None
             memtable = self.versions.memtable(entry)
             number = memtable.number(row.tags)
-            if number is None or (entry.table.options.mode == "table" and not memtable.is_new(number, row.time, entry.files)):
+            if number is None or (entry.table.options.overlays and not memtable.is_new(number, row.time, entry.files)):
                 return None
             row.place(entry.table, memtable.devices, number)
             sequence = self.sequence + 1
@@ -270,7 +270,7 @@ class Writer:
 
     def _existing(self, entry: TableEntry, memtable: Memtable, devices: DeviceTable, rows: SortedRows) -> int:
         """How many of the rows are there already."""
-        if entry.table.options.mode != "table":
+        if not entry.table.options.overlays:
             return 0
         time = entry.table.schema.time.name
         times = rows.columns[time].values

@@ -188,7 +188,7 @@ def window(table: TableSnapshot, after: int) -> TableSnapshot:
     fresh = [file for file in table.files if file.max_sequence > after]
     if len(fresh) == len(table.files):
         return table
-    if table.table.options.mode != "table" or not fresh:
+    if not table.table.options.overlays or not fresh:
         return replace(table, files=tuple(fresh))
     low, high = min(file.min_time for file in fresh), max(file.max_time for file in fresh)
     return replace(
@@ -209,7 +209,7 @@ def _times(table: TableSnapshot, after: int) -> tuple[Predicate, ...]:
 
 def _without_later(table: TableSnapshot, bound: int) -> TableSnapshot:
     """The table without the files of later commits. Where rows are overlaid they stay: what a later commit changed comes later."""
-    if table.table.options.mode == "table":
+    if table.table.options.overlays:
         return table
     return replace(table, files=tuple(file for file in table.files if file.min_sequence <= bound))
 
