@@ -20,6 +20,7 @@ def test_every_row_comes_once_and_in_order(
 ) -> None:
     if seed % 2:  # what is read at once, of a history and of commits, is as little as can be
         monkeypatch.setattr(storage_order, "GROUP_ROWS", 2)
+        monkeypatch.setattr(storage_order, "_LANE_ROWS", 0)
         monkeypatch.setattr(source, "WINDOW_ROWS", 3)
         monkeypatch.setattr(source, "_WINDOWS_MAX", 1_000)
     case = StreamCase(tmp_path, mode, seed, beside=beside)

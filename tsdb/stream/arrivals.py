@@ -87,12 +87,11 @@ def in_storage_order(parts: list[Arrivals], devices: DeviceTable) -> Arrivals:
     device = np.concatenate([each.device[begins] for each, (begins, _) in zip(parts, runs, strict=True)])
     rank = devices.ranks_of(device)[0]
     order = np.argsort(rank, kind="stable")
+    first, last = (_places(parts, [pair[at] - at for pair in runs])[:, order] for at in (0, 1))
     part, starts, stops, rank = part[order], starts[order], stops[order], rank[order]
-    follows = all(
-        _place(parts[part[at]], stops[at] - 1) <= _place(parts[part[at + 1]], starts[at + 1])
-        for at in np.flatnonzero(rank[1:] == rank[:-1]).tolist()
-    )
-    if not follows or not all(_ordered_within(each, begins) for each, (begins, _) in zip(parts, runs, strict=True)):
+    follows = (first[0, 1:] > last[0, :-1]) | ((first[0, 1:] == last[0, :-1]) & (first[1, 1:] >= last[1, :-1]))
+    within = all(_ordered_within(each, begins) for each, (begins, _) in zip(parts, runs, strict=True))
+    if not within or not (follows | (rank[1:] != rank[:-1])).all():
         rows = joined(parts)
         return _ordered(rows, (rows.sequence, rows.time, devices.ranks_of(rows.device)[0]))
     if sum(each.count for each in parts) < _RUN_ROWS * len(starts):
@@ -112,9 +111,11 @@ def _copied(pieces: list[tuple[Arrivals, slice]]) -> Arrivals:
     return Arrivals(Batch(vectors, len(device)), sequence, device, np.concatenate([each.time[rows] for each, rows in pieces]))
 
 
-def _place(rows: Arrivals, row: int) -> tuple[int, int]:
-    """A row's time and commit."""
-    return int(rows.time[row]), int(rows.sequence[row])
+def _places(parts: list[Arrivals], rows: list[IntArray]) -> IntArray:
+    """Times and commits of some rows of each part, end to end: two rows of an array."""
+    times = [part.time[at] for part, at in zip(parts, rows, strict=True)]
+    commits = [part.sequence[at] for part, at in zip(parts, rows, strict=True)]
+    return np.stack((np.concatenate(times), np.concatenate(commits)))
 
 
 def _ordered_within(rows: Arrivals, starts: IntArray) -> bool:

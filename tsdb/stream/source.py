@@ -99,6 +99,7 @@ class LiveSource:
         read = partial(self._read, selection, has_partner=has_partner)
         for arrivals in ordered_map(read, groups(selection, first_rank), self.threads, first_alone=True):
             if arrivals is not None:
+                selection.sources.count_touched()  # the fates of units are known at the end alone
                 self.history_stats.rows_returned += arrivals.count
                 yield from arrivals.slices(rows_max)
         UnitCount(selection, unlearned).finish()
