@@ -72,7 +72,7 @@ def taker(db: tsdb.Database) -> Callable[[Places], list[bytes]]:
     from tsdb.plan.node import TableScan, Take
 
     snapshot = db._opened().snapshot()
-    ids = RowIds()
+    ids = RowIds(snapshot.tables["image"])
     scan = TableScan("image", ("time",), row_id=_KEY)
     node = Take(scan, "image", (("image", "image"),), _KEY)
     found = concat_batches(list(execute(scan, ExecContext(snapshot, db.settings, row_ids={_KEY: ids}))))

@@ -11,7 +11,7 @@ from tsdb.exec.stats import QueryStats
 
 if TYPE_CHECKING:
     from tsdb.exec.batch import Batch
-    from tsdb.exec.key_domain import KeyDomain
+    from tsdb.exec.domains import Domains
     from tsdb.exec.take import RowIds
     from tsdb.exec.under_way import UnderWay
     from tsdb.settings import Settings
@@ -33,7 +33,7 @@ class ExecContext:
     text: str = ""
     register: UnderWay | None = None
     row_ids: Mapping[str, RowIds] = field(default_factory=dict)
-    domains: dict[int, tuple[KeyDomain, ...]] = field(default_factory=dict)
+    domains: dict[int, Domains] = field(default_factory=dict)
     given: dict[str, Sequence[Batch]] = field(default_factory=dict)
 
     def under_way(self) -> AbstractContextManager[None]:

@@ -5,11 +5,12 @@ Those that simple queries do without are imported where they are first met: a fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
+from tsdb.exec.domains import NOTHING_KNOWN, Domains, wanted_files
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import BATCH_ROWS, Selection
@@ -50,7 +51,7 @@ from tsdb_format.types import Kind, Role
 if TYPE_CHECKING:
     from tsdb.exec.bucket_end import BucketEnd
     from tsdb.exec.context import ExecContext
-    from tsdb.exec.key_domain import KeyDomain, KeyFilter
+    from tsdb.exec.key_domain import KeyFilter
     from tsdb.storage.snapshot import TableSnapshot
     from tsdb_format.vector import Vector
 
@@ -61,6 +62,8 @@ _NATIVE_SORT_ROWS = 262_144
 
 #: Rows of a join's streamed side for each key, from which a digest of many keys pays.
 _DIGEST_RATIO = 4
+#: Keys up to which devices are looked up one by one.
+_POINTS_MAX = 1_024
 #: About the bytes of blobs and vectors that a scan reads at a time.
 _BATCH_BYTES = 16 * 2**20
 #: Rows that a scan under a LIMIT reads at a time at least.
@@ -126,21 +129,18 @@ def _run(plan: Plan, context: ExecContext) -> Iterator[Batch]:
             raise AssertionError(f"no operator for {plan}")
 
 
-def _selection(scan: TableScan, context: ExecContext, domains: Sequence[KeyDomain] = ()) -> Selection:
-    table = context.snapshot.tables[scan.table]
+def _selection(scan: TableScan, context: ExecContext) -> Selection:
+    whole = context.snapshot.tables[scan.table]
+    domains = context.domains.get(id(scan), NOTHING_KNOWN)
     stats = context.stats.scan(scan, scan.table, scan.topk_id)
-    if table.table.options.shard_by and scan.row_id is None:  # which names a file by its place among all
-        from tsdb.exec.shard_domain import shards_of_members
-
-        shards = shards_of_members(table.table, scan.predicate)
-        table = table if shards is None else shards.kept(table, stats)
+    table = wanted_files(whole, scan.predicate, domains, stats)
     selection = Selection(table, scan.predicate, stats, domains, computed_by(scan, table))
     unlearned = Selection(table, scan.predicate, ScanStats(scan.table), computed=selection.sources.computed) if domains else None
     unit_count = UnitCount(selection, unlearned)
 
     def finish() -> None:
         unit_count.finish()
-        stats.blob_bytes_skipped = max(outside_bytes(table, scan.columns) - stats.blob_bytes_read, 0)
+        stats.blob_bytes_skipped = max(outside_bytes(whole, scan.columns) - stats.blob_bytes_read, 0)
 
     context.stats.when_asked(stats, finish)
     return selection
@@ -156,10 +156,9 @@ def computed_by(scan: TableScan, table: TableSnapshot) -> Computed:
 
 
 def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) -> Iterator[Batch]:
-    domains = context.domains.get(id(scan), ())
-    selection = _selection(scan, context, domains)
+    selection = _selection(scan, context)
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
-    has_partner = _key_filter(scan, selection, context) if domains else None
+    has_partner = _key_filter(scan, selection, context)
 
     def column(rows: RowSet, name: str) -> Vector:
         return of_sizes(rows.read_cells(name)) if name in scan.sizes else rows.read(name)
@@ -199,38 +198,47 @@ def _rows_at_once(scan: TableScan, table: TableSnapshot) -> int:
 
 def _key_filter(scan: TableScan, selection: Selection, context: ExecContext) -> KeyFilter | None:
     """What finds the rows with a partner before their other columns are read; None where that does not pay."""
+    domains = context.domains.get(id(scan), NOTHING_KNOWN).columns
+    if not domains or not context.settings.enable_join_late_materialization:
+        return None
     from tsdb.exec.key_domain import KeyFilter
 
-    if not context.settings.enable_join_late_materialization:
-        return None
     columns = [selection.sources.column(name) for name in scan.columns]
     wide = any(column.role is Role.FIELD and (column.type.is_pooled or column.type.width) for column in columns)
-    return KeyFilter(context.domains[id(scan)]) if wide else None
+    return KeyFilter(domains) if wide else None
 
 
 def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
     """The side to be held first, then the other, of which rows without a partner need not be read."""
     from tsdb.exec.hash_join import Join
-    from tsdb.exec.key_domain import KeyDomain
 
     build, probe = (node.left, node.right) if node.build == "left" else (node.right, node.left)
     join = Join(node, dict(output_schema(node, context.snapshot)), execute(build, context))
     if join.ignores_partnerless and context.settings.enable_join_key_filter:
-        for name, values in join.key_values():
-            found = scanned_column(probe, name)
-            few = len(values) <= context.settings.join_key_filter_max_keys
-            if found is not None and (few or rows_about(probe, context.snapshot) > _DIGEST_RATIO * len(values)):
-                scan, column = found
-                domain = KeyDomain(column, values, context.settings.join_key_filter_max_keys)
-                context.domains[id(scan)] = (*context.domains.get(id(scan), ()), domain)
+        _teach(probe, join.key_values(), context)
     return join.run(lambda: execute(probe, context), context.threads)
+
+
+def _teach(probe: Plan, keys: Mapping[str, Vector], context: ExecContext) -> None:
+    """Tell the scans of a streamed side which keys there are, by its columns."""
+    keys_max = context.settings.join_key_filter_max_keys
+    told: dict[int, tuple[TableScan, dict[str, Vector]]] = {}
+    for name, values in keys.items():
+        found = scanned_column(probe, name)
+        if found is not None and (len(values) <= keys_max or rows_about(probe, context.snapshot) > _DIGEST_RATIO * len(values)):
+            scan, column = found
+            told.setdefault(id(scan), (scan, {}))[1].setdefault(column, values)
+    for scan, columns in told.values():
+        table = context.snapshot.tables[scan.table].table
+        made = Domains.of(table, tuple(columns), tuple(columns.values()), exact_max=keys_max, points_max=_POINTS_MAX)
+        context.domains[id(scan)] = context.domains.get(id(scan), NOTHING_KNOWN) & made
 
 
 def _take(node: Take, context: ExecContext) -> Iterator[Batch]:
     """The late columns of the rows that are left, by the row ids that a scan below gives them."""
     from tsdb.exec.take import RowIds, Taking
 
-    ids = RowIds()
+    ids = RowIds(context.snapshot.tables[node.table])
     stats = context.stats.take(node, node.table)
     taking = Taking(node, context.snapshot.tables[node.table], ids, stats, context.threads)
     context.stats.when_asked(stats, taking.finish)

@@ -99,12 +99,11 @@ class Join:
         """Whether streamed rows without a partner change nothing, and may as well not be read."""
         return self._build_left or self.node.kind in ("inner", "semi")
 
-    def key_values(self) -> Iterator[tuple[str, Vector]]:
-        """The streamed side's key columns, each with the values that the rows in memory have there; none where there is no key."""
+    def key_values(self) -> dict[str, Vector]:
+        """The keys in memory, once each, by the streamed side's columns; none where there is no key."""
         rows = self.table.distinct()
-        if len(rows):
-            for held, name in zip(self.build_keys, self.probe_keys, strict=True):
-                yield name, self.table.batch.vectors[held].take(rows)
+        columns = zip(self.build_keys, self.probe_keys, strict=True) if len(rows) else ()
+        return {name: self.table.batch.vectors[held].take(rows) for held, name in columns}
 
     def run(self, probe: Callable[[], Iterable[Batch]], threads: int = 1) -> Iterator[Batch]:
         """The joined rows; nothing is streamed where nothing can come of it."""

@@ -8,7 +8,7 @@ one scan's share of a snapshot; operators ask it for row sets.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,14 +16,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tsdb.exec.device_domain import DeviceDomain
+from tsdb.exec.domains import NOTHING_KNOWN, Domains
 from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.kernels import ranges
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, Ranges, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet, merge_rows
-from tsdb.exec.source import NOTHING_COMPUTED, Computed, FileSource, ScanSources, table_column
+from tsdb.exec.source import NOTHING_COMPUTED, Computed, FileSource, ScanSources
 from tsdb.plan.predicate import Compare, InSet, Member, Predicate, columns_of, compared_columns, conjuncts, members_in
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
@@ -58,10 +58,10 @@ class Selection:
         table: TableSnapshot,
         predicate: Predicate | None,
         stats: ScanStats,
-        domains: Sequence[KeyDomain | DeviceDomain] = (),
+        domains: Domains = NOTHING_KNOWN,
         computed: Computed = NOTHING_COMPUTED,
     ) -> None:
-        """``domains`` only leave out units: rows without any of their keys may still be among those given."""
+        """``domains`` only leave out devices and pages: rows without any of their keys may still be among those given."""
         self.table = table
         self.stats = stats
         self.sources = ScanSources(table, stats, computed)
@@ -73,10 +73,9 @@ class Selection:
         for part in conjuncts(None if predicate is None else normalize(predicate)):
             self._place(part)
         self._apply_ttl()
-        self._device_domains = [domain for domain in domains if isinstance(domain, DeviceDomain)]
-        for domain in domains:
-            if not isinstance(domain, DeviceDomain):
-                self._place_domain(domain)
+        self._device_domains = domains.devices
+        for domain in domains.columns:
+            self._place_domain(domain)
         #: Device runs that were looked into (None: those of the pages read), and whether every wanted row was.
         self.runs_read: int | None = None
         self.completed = False
@@ -111,7 +110,7 @@ class Selection:
         self.row_conjuncts.append(part)
 
     def _place_domain(self, domain: KeyDomain) -> None:
-        role = table_column(self.table, domain.column).role
+        role = self.sources.column(domain.column).role
         if role in (Role.TAG, Role.ATTRIBUTE):
             self._tag_domains.append(domain)
             return

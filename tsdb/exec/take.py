@@ -17,7 +17,7 @@ import numpy as np
 from tsdb.exec.batch import Batch, concat_batches
 from tsdb.exec.gather import BY_ADDRESS, gather
 from tsdb.exec.hash_join import take_or_null
-from tsdb.exec.rows import FileRows, MergedRows, RowSet
+from tsdb.exec.rows import ROW_ID_BITS, FileRows, MergedRows, RowSet
 from tsdb.exec.source import ScanSources
 from tsdb.plan.node import Take
 from tsdb.storage.width import outside_bytes, value_bytes
@@ -25,6 +25,7 @@ from tsdb_format.types import INT64
 from tsdb_format.vector import IntArray, Vector, concat, null_vector
 
 if TYPE_CHECKING:
+    from tsdb.exec.source import FileSource
     from tsdb.exec.stats import TakeStats
     from tsdb.storage.snapshot import TableSnapshot
 
@@ -38,20 +39,31 @@ _ORDINAL_BITS = 32
 
 @dataclass
 class RowIds:
-    """Numbers of the rows that one execution of one scan hands on: addresses, and places in the merged row sets kept here."""
+    """Numbers of the rows that one execution of one scan hands on: addresses in ``table``, and places in merged row sets kept here.
 
+    The scan may have left out some of the table's files.
+    """
+
+    table: TableSnapshot
     merged: dict[int, MergedRows] = field(default_factory=dict)
     #: Rows that were numbered.
     count: int = 0
+
+    def __post_init__(self) -> None:
+        self._places = {id(file): place for place, file in enumerate(self.table.files)}
 
     def of(self, rows: RowSet) -> Vector:
         """The ids of some rows."""
         self.count += rows.count
         if isinstance(rows, FileRows):
-            return Vector(INT64, rows.addresses())
+            return Vector(INT64, rows.positions() | np.int64(self.file(rows.source) << ROW_ID_BITS))
         number = len(self.merged)
         self.merged[number] = rows
         return Vector(INT64, (_MERGED | np.int64(number << _ORDINAL_BITS)) + np.arange(rows.count, dtype=np.int64))
+
+    def file(self, source: FileSource) -> int:
+        """The place of a scan's file among all of the table."""
+        return self._places[id(source.open_file)]
 
 
 class Taking:
@@ -158,5 +170,5 @@ class Taking:
 
     def _own(self, rows: MergedRows) -> MergedRows:
         """The same rows, whose reading is counted here and not as the scan's."""
-        sources = [self._sources[source.index] for source in rows.sources]
+        sources = [self._sources[self._ids.file(source)] for source in rows.sources]
         return MergedRows(sources, rows.entry_source, rows.entry_row, rows.groups, rows.device(), rows.time(), rows.stored_rows)

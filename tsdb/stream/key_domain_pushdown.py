@@ -7,20 +7,17 @@ check: where anything is in doubt nothing is left out, and ``reason`` says why. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsdb.exec.device_domain import DeviceDomain
-from tsdb.exec.key_domain import KeyDomain
-from tsdb.exec.shard_domain import ShardDomain, shards_with
+from tsdb.exec.domains import NOTHING_KNOWN, Domains
 from tsdb.exec.stats import ScanStats
 from tsdb.plan.node import HashJoin, Plan, TableScan
 from tsdb.plan.schema import output_schema
 from tsdb.stream.row_steps import last_arrived_below, steps_of
-from tsdb_format.types import Kind, Role
+from tsdb_format.types import Kind
 from tsdb_format.vector import IntArray, Vector
 
 if TYPE_CHECKING:
@@ -120,19 +117,12 @@ class Pushdown:
 
     reason: str | None = None
     form: str = ""
-    domains: tuple[KeyDomain, ...] = ()
-    devices: tuple[DeviceDomain, ...] = ()
+    domains: Domains = NOTHING_KNOWN
     columns: tuple[str, ...] = ()
     keys: int = 0
-    shards: ShardDomain | None = None
     shards_read: int = 0
     shards_pruned: int = 0
     bound: str = ""
-
-    @property
-    def everything(self) -> tuple[KeyDomain | DeviceDomain | ShardDomain, ...]:
-        """All that the left history is asked by."""
-        return (*self.domains, *self.devices, *(() if self.shards is None else (self.shards,)))
 
     @property
     def is_on(self) -> bool:
@@ -146,7 +136,7 @@ class Pushdown:
         return {
             "StreamingJoinKeyDomainBuilt": int(self.is_on),
             "StreamingJoinKeyDomainStorageFilterPushed": self.shards_read,
-            "StreamingJoinKeyDomainPostFilterApplied": int(self.is_on and bool(self.domains)),
+            "StreamingJoinKeyDomainPostFilterApplied": int(self.is_on and bool(self.domains.columns)),
             "StreamingJoinKeyDomainShardPruned": int(self.shards_pruned > 0),
             "StreamingJoinKeyDomainPrimaryKeyPruned": int(self.is_on and units > 0),
         }
@@ -155,7 +145,8 @@ class Pushdown:
         """One line for people."""
         if not self.is_on:
             return f"declined: {self.reason}"
-        more = [f"{self.shards_pruned} of {self.shards_pruned + self.shards_read} shards left out"] if self.shards else []
+        total = self.shards_pruned + self.shards_read
+        more = [] if self.domains.shards is None else [f"{self.shards_pruned} of {total} shards left out"]
         more += [self.bound] if self.bound else []
         return ", ".join((f"pushed: {self.keys:,} keys of {', '.join(self.columns)} as {self.form}", *more))
 
@@ -183,34 +174,14 @@ def pushdown(shape: Eligible | str, table: JoinTable | VersionTable, snapshot: S
     if not count:
         return made
     table_definition = snapshot.tables[shape.scan.table].table
-    schema, options = table_definition.schema, table_definition.options
-    made.shards_read = options.shards if options.shard_by else 1
-    if settings.enable_streaming_join_key_domain_shard_pruning:
-        _leave_shards_out(made, table_definition, vectors)
-    if not too_much and all(schema.column(name).role is Role.TAG for name in shape.columns):
-        made.devices = (DeviceDomain(shape.columns, vectors, as_points=form == "points"),)
-    else:
-        exact_max = 0 if too_much else count
-        made.domains = tuple(
-            KeyDomain(name, _distinct(vector), exact_max) for name, vector in zip(shape.columns, vectors, strict=True)
-        )
+    options = table_definition.options
+    made.domains = Domains.of(table_definition, shape.columns, vectors, exact_max=0 if too_much else count, points_max=points_max)
+    if not settings.enable_streaming_join_key_domain_shard_pruning:
+        made.domains = replace(made.domains, shards=None)
+    shards = options.shards if options.shard_by else 1
+    made.shards_read = shards if made.domains.shards is None else len(made.domains.shards)
+    made.shards_pruned = shards - made.shards_read
     return made
-
-
-def _leave_shards_out(made: Pushdown, table: Table, vectors: Sequence[Vector]) -> None:
-    """Name the shards of the keys, where a row's shard is a hash of its key, and of all its versions the same."""
-    made.shards = shards_with(table, dict(zip(made.columns, vectors, strict=True)))
-    if made.shards is not None:
-        made.shards_read = len(made.shards.shards)
-        made.shards_pruned = table.options.shards - made.shards_read
-
-
-def _distinct(vector: Vector) -> Vector:
-    """The different values of one key column."""
-    if vector.pool is not None:
-        return vector
-    _, first = np.unique(vector.values, return_index=True)
-    return vector.take(np.sort(first))
 
 
 def _bytes(vector: Vector) -> int:

@@ -7,7 +7,7 @@ rows of its own commit and of later ones. A left row gives at most one row, in i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsdb.exec.batch import Batch
+from tsdb.exec.domains import NOTHING_KNOWN, Domains
 from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.hash_join import take_or_null
 from tsdb.exec.join_key import compare
@@ -33,9 +34,6 @@ from tsdb_format.vector import IntArray, null_vector
 
 if TYPE_CHECKING:
     from tsdb.catalog.table import Table
-    from tsdb.exec.device_domain import DeviceDomain
-    from tsdb.exec.key_domain import KeyDomain
-    from tsdb.exec.shard_domain import ShardDomain
     from tsdb.exec.stats import ScanStats
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
@@ -155,7 +153,7 @@ class LatestJoin:
         self,
         snapshot: Snapshot,
         bound: int,
-        domains: Sequence[KeyDomain | DeviceDomain | ShardDomain] = (),
+        domains: Domains = NOTHING_KNOWN,
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
     ) -> Iterator[Arrivals]:
@@ -164,9 +162,8 @@ class LatestJoin:
         self.pushdown = pushdown(self._shape, self._table, snapshot, self._settings)
         if self.pushdown.is_on and not self.pushdown.keys:
             return
-        own = self.pushdown.everything
         found = self._all_match()
-        for rows in self._within_bound().history(snapshot, bound, (*domains, *own), rows_max, first_rank):
+        for rows in self._within_bound().history(snapshot, bound, domains & self.pushdown.domains, rows_max, first_rank):
             left = self._steps.rows(rows)
             yield from self._output(left, np.zeros(left.count, np.int64) if found else self._places(left, None))
 
@@ -185,7 +182,7 @@ class LatestJoin:
     def _all_match(self) -> bool:
         """Whether every left row of the history has a partner, and nothing of that is looked at."""
         looked_at = any(side == "right" for _, side, _ in self._node.outputs) or self._conditions or self._compared
-        return bool(self.pushdown.devices) and not looked_at and self._right.asof is None
+        return bool(self.pushdown.domains.devices) and not looked_at and self._right.asof is None
 
     def _within_bound(self) -> LiveSource | LatestJoin:
         """The left side; of an ASOF JOIN without the history before every right value, where the switch is on and types agree."""

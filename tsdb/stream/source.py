@@ -7,7 +7,7 @@ its commits, which their entries in the manifest tell: what is old is not even o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsdb.exec.device_domain import DeviceDomain
+from tsdb.exec.domains import NOTHING_KNOWN, Domains, wanted_files
 from tsdb.exec.executor import computed_by
-from tsdb.exec.key_domain import KeyDomain, KeyFilter
+from tsdb.exec.key_domain import KeyFilter
 from tsdb.exec.rows import RowSet
 from tsdb.exec.selection import BATCH_ROWS, Selection
-from tsdb.exec.shard_domain import ShardDomain
 from tsdb.exec.stats import QueryStats, ScanStats
 from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import TableScan
@@ -75,7 +74,7 @@ class LiveSource:
         self,
         snapshot: Snapshot,
         bound: int,
-        domains: Sequence[KeyDomain | DeviceDomain | ShardDomain] = (),
+        domains: Domains = NOTHING_KNOWN,
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
     ) -> Iterator[Arrivals]:
@@ -88,14 +87,11 @@ class LiveSource:
         if snapshot.sequence > bound:
             predicate = conjunction(predicate, Compare(SEQUENCE_NAME, "<=", bound))
             table = _without_later(table, bound)
-        for domain in domains:
-            if isinstance(domain, ShardDomain):
-                table = domain.kept(table, self.history_stats)
-        units = [domain for domain in domains if not isinstance(domain, ShardDomain)]
+        table = wanted_files(table, predicate, domains, self.history_stats)
         computed = computed_by(self.scan, table)
-        selection = Selection(table, predicate, self.history_stats, units, computed)
-        has_partner = KeyFilter([domain for domain in domains if isinstance(domain, KeyDomain)])
-        unlearned = Selection(table, predicate, ScanStats(self.scan.table), computed=computed) if units else None
+        selection = Selection(table, predicate, self.history_stats, domains, computed)
+        has_partner = KeyFilter(domains.columns)
+        unlearned = Selection(table, predicate, ScanStats(self.scan.table), computed=computed) if domains else None
         read = partial(self._read, selection, has_partner=has_partner)
         for arrivals in ordered_map(read, groups(selection, first_rank), self.threads, first_alone=True):
             if arrivals is not None:
