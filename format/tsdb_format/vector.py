@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from tsdb_format.types import ColumnType, Kind
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
+_Text = TypeVar("_Text", str, bytes)
 
 
 @dataclass(slots=True)
@@ -47,9 +49,20 @@ class Pool:
 
     def tolist(self) -> list[bytes]:
         """All byte strings, in order."""
+        return _cut(self.data.tobytes(), self.offsets)
+
+    def texts(self) -> list[str]:
+        """All byte strings as UTF-8, in order; raises UnicodeDecodeError."""
         raw = self.data.tobytes()
-        ends = self.offsets.tolist()
-        return [raw[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        if raw.isascii():  # a byte is a character: decoded at once
+            return _cut(raw.decode("ascii"), self.offsets)
+        return [text.decode() for text in _cut(raw, self.offsets)]
+
+
+def _cut(whole: _Text, offsets: IntArray) -> list[_Text]:
+    """The parts of a text between neighbouring offsets."""
+    ends = offsets.tolist()
+    return [whole[start:stop] for start, stop in pairwise(ends)]
 
 
 @dataclass(slots=True)
@@ -83,20 +96,19 @@ class Vector:
         return out
 
     def _texts(self, pool: Pool) -> list[Any]:
-        """Strings, or bytes for BLOB; each code of the pool is looked up once."""
+        """Strings, or bytes for BLOB; each one that occurs is made once."""
         codes = self.values if self.validity is None else np.where(self.validity, self.values, -1)
-        decode = self.type.kind is Kind.STRING
-        known: dict[int, Any] = {-1: None}
-        out = []
-        if len(codes) > len(pool):
-            texts = pool.tolist()
-            known.update(enumerate([text.decode() for text in texts] if decode else texts))
-        for code in codes.tolist():
-            if code not in known:
-                text = pool.bytes_at(code)
-                known[code] = text.decode() if decode else text
-            out.append(known[code])
-        return out
+        if len(pool) > 2 * len(codes):
+            from tsdb_format.pool import take_strings
+
+            used, codes = np.unique(codes, return_inverse=True)
+            absent = int(len(used) > 0 and used[0] < 0)
+            pool, codes = take_strings(pool, used[absent:]), codes - absent
+        texts: list[Any] = pool.texts() if self.type.kind is Kind.STRING else pool.tolist()
+        if self.validity is None and len(texts) == len(codes) and bool((codes == np.arange(len(codes))).all()):
+            return texts
+        texts.append(None)  # which code -1 finds
+        return list(map(texts.__getitem__, codes.tolist()))
 
 
 def null_vector(kind: ColumnType, count: int) -> Vector:

@@ -7,6 +7,7 @@ outside of what Python can say becomes text. Vectors become tuples.
 from __future__ import annotations
 
 import datetime
+import gc
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,22 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROS_MIN = (datetime.datetime.min - _EPOCH) // datetime.timedelta(microseconds=1)
 _MICROS_MAX = (datetime.datetime.max - _EPOCH) // datetime.timedelta(microseconds=1)
 _DAYS_MIN, _DAYS_MAX = _MICROS_MIN // 86_400_000_000, _MICROS_MAX // 86_400_000_000
+#: Rows from which making their tuples would set off collections that walk everything the process has.
+_COLLECTED_ROWS_MIN = 4_096
 
 
 def rows_of(batch: Batch, keys: list[str]) -> list[tuple[Any, ...]]:
     """The rows of a batch as tuples, columns in the order of ``keys``."""
     if not keys:
         return [()] * batch.row_count
-    return list(zip(*[values_of(batch.vectors[key]) for key in keys], strict=True))
+    columns = [values_of(batch.vectors[key]) for key in keys]
+    if batch.row_count < _COLLECTED_ROWS_MIN or not gc.isenabled():
+        return list(zip(*columns, strict=True))
+    gc.disable()  # for one call, in which no other thread of Python runs; tuples of values are no garbage yet
+    try:
+        return list(zip(*columns, strict=True))
+    finally:
+        gc.enable()
 
 
 def values_of(vector: Vector) -> list[Any]:
@@ -119,8 +129,10 @@ def numpy_column(vector: Vector) -> Any:
         array = np.empty(len(vector), object)
         if kind is Kind.VECTOR:
             array[:] = list(vector.values)
+        elif kind is Kind.BLOB:
+            array[:] = [None if value is None else bytearray(value) for value in vector.to_physical_list()]
         else:
-            array[:] = [bytearray(v) if isinstance(v, bytes) else v for v in vector.to_physical_list()]
+            array[:] = vector.to_physical_list()
     else:
         array = vector.values.astype(np.float64) if kind is Kind.HUGEINT else vector.values
     if vector.validity is None or bool(vector.validity.all()):
