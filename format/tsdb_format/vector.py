@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from tsdb_format.types import ColumnType, Kind
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
-_Text = TypeVar("_Text", str, bytes)
 
 
 @dataclass(slots=True)
@@ -49,20 +48,17 @@ class Pool:
 
     def tolist(self) -> list[bytes]:
         """All byte strings, in order."""
-        return _cut(self.data.tobytes(), self.offsets)
+        whole = memoryview(np.ascontiguousarray(self.data))  # they may be large: nothing is copied twice
+        return [bytes(whole[start:stop]) for start, stop in pairwise(self.offsets.tolist())]
 
     def texts(self) -> list[str]:
         """All byte strings as UTF-8, in order; raises UnicodeDecodeError."""
         raw = self.data.tobytes()
+        ends = pairwise(self.offsets.tolist())
         if raw.isascii():  # a byte is a character: decoded at once
-            return _cut(raw.decode("ascii"), self.offsets)
-        return [text.decode() for text in _cut(raw, self.offsets)]
-
-
-def _cut(whole: _Text, offsets: IntArray) -> list[_Text]:
-    """The parts of a text between neighbouring offsets."""
-    ends = offsets.tolist()
-    return [whole[start:stop] for start, stop in pairwise(ends)]
+            text = raw.decode("ascii")
+            return [text[start:stop] for start, stop in ends]
+        return [raw[start:stop].decode() for start, stop in ends]
 
 
 @dataclass(slots=True)

@@ -31,8 +31,8 @@ def rows_of(batch: Batch, keys: list[str]) -> list[tuple[Any, ...]]:
     columns = [values_of(batch.vectors[key]) for key in keys]
     if batch.row_count < _COLLECTED_ROWS_MIN or not gc.isenabled():
         return list(zip(*columns, strict=True))
-    gc.disable()  # for one call, in which no other thread of Python runs; tuples of values are no garbage yet
     try:
+        gc.disable()  # for one call, in which no other thread of Python runs; tuples of values are no garbage yet
         return list(zip(*columns, strict=True))
     finally:
         gc.enable()
