@@ -41,6 +41,8 @@ def start_up_seconds(tsdb_folder: Path, duck_file: Path, rounds: int = 7) -> dic
 
 
 def _run(program: str, variables: dict[str, str]) -> float:
+    environment = {**os.environ, **variables}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code, sources in a checkout need not
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", program], env={**os.environ, **variables}, check=True)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     return time.perf_counter() - started

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -16,6 +18,8 @@ Out = TypeVar("Out")
 @cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
     """The pool of that size of a process: a forked child has its parent's pools, but none of their threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
     del process
     return ThreadPoolExecutor(threads, thread_name_prefix="tsdb")
 
