@@ -218,6 +218,12 @@ class Settings:
     memory_limit: int = _setting(
         memory_default, parse_bytes, "bytes that ingest, DuckDB and rows not yet in files may use; default: a quarter of the RAM"
     )
+    last_cache_size: int = _setting(
+        64 * 2**20,
+        parse_bytes,
+        "bytes of the last cache: what the newest and oldest rows of devices in files hold, kept between queries that ask for "
+        "those of most devices; at most a sixteenth of memory_limit, 0 keeps nothing",
+    )
     durability: str = _setting(
         "commit",
         _choice("commit", "interval", "off"),
@@ -231,6 +237,11 @@ class Settings:
             info = find(name)
             made[info.name] = info.parse(value)
         return replace(self, **made) if made else self
+
+    @property
+    def last_cache_bytes(self) -> int:
+        """Bytes that the last cache may take, a part of the memory limit."""
+        return min(self.last_cache_size, self.memory_limit // 16)
 
     @cached_property
     def planning(self) -> tuple[bool, bool, bool]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tsdb_format.kernels.statistics import prefix_keys
 from tsdb_format.kernels.text import gather_bytes, repeat_text
-from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool
+from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
 
 #: Bytes of each string that one round of sorting compares.
 _ROUND_BYTES = 16
@@ -31,6 +31,22 @@ def take_strings(pool: Pool, codes: NDArray[Any]) -> Pool:
     if pool.kinds is not None:
         made.kinds = pool.kinds[codes]
     return made
+
+
+def own_pool(vector: Vector) -> Pool:
+    """A pool with one string per row of a pooled vector; unspecified under a NULL."""
+    assert vector.pool is not None
+    if len(vector.pool) == 0:
+        return Pool(np.zeros(len(vector) + 1, np.int64), np.empty(0, np.uint8))
+    return take_strings(vector.pool, np.maximum(vector.values, 0))
+
+
+def own_strings(vector: Vector) -> Vector:
+    """The same values with a pool of their own where the shared one is much larger."""
+    pool = vector.pool
+    if pool is None or len(pool) <= 4 * len(vector) + 16:
+        return vector
+    return Vector(vector.type, np.arange(len(vector), dtype=np.int32), vector.validity, own_pool(vector))
 
 
 def repeat_strings(pool: Pool, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], ByteArray] | None:

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch
-from tsdb.exec.gather import BY_ADDRESS, gather, own_pool
+from tsdb.exec.gather import BY_ADDRESS, gather
 from tsdb.exec.order import VALUE, ClassArray, ascending, device_ranks, null_class, prefix_keys, text_ranks
 from tsdb.exec.rows import MergedRows, RowSet
 from tsdb.exec.runtime_filter import ANY_TIE, Threshold, TopKFilter
 from tsdb.exec.source import ScanSources
 from tsdb.plan.node import SortKey
+from tsdb_format.pool import own_pool
 from tsdb_format.types import Role
 from tsdb_format.vector import IntArray, Vector, null_vector
 

@@ -261,7 +261,7 @@ def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
 
     selection = _selection(scan, context)
     selection.best_first = context.settings.enable_topk_runtime_filter
-    batch = last_row(node, scan.columns, selection, context.threads)
+    batch = last_row(node, scan.columns, selection, context.threads, context.settings.last_cache_bytes)
     selection.stats.rows_returned += batch.row_count
     return batch
 

@@ -6,26 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tsdb.exec.rows import ROW_ID_BITS, FileRows, MergedRows, RowSet, coalesce
+from tsdb.exec.edge_rows import Edge, EdgeRows, rows_at
+from tsdb.exec.rows import ROW_ID_BITS, MergedRows, RowSet
 from tsdb.exec.source import ScanSources
 from tsdb_format.parallel import ordered_map
-from tsdb_format.pool import take_strings
-from tsdb_format.vector import IntArray, Pool, Vector, concat
+from tsdb_format.pool import own_strings
+from tsdb_format.vector import IntArray, Vector, concat
 
 #: Origin of rows that are read again by their address; other origins are numbers of merged row sets.
 BY_ADDRESS = np.int64(-1)
 #: Rows from which a second thread pays.
 _PARALLEL_ROWS = 4_096
+#: The part of an address that is the row within its file.
+_ROW_MASK = np.int64((1 << ROW_ID_BITS) - 1)
 
 
 def gather(
     sources: ScanSources, merged: Mapping[int, MergedRows], address: IntArray, origin: IntArray, ordinal: IntArray,
-    names: Sequence[str], threads: int = 1,
+    names: Sequence[str], threads: int = 1, edge: Edge | None = None,
 ) -> dict[str, Vector]:  # fmt: skip
     """The columns ``names`` of one row or more, in the order given.
 
     A row whose ``origin`` is BY_ADDRESS is the one at ``address``; of others that is the key of their row set in ``merged``, and
     ``ordinal`` is their place in it. Several threads read several columns.
+    With ``edge``, rows of files may be the newest, or oldest, of their devices.
     """
 
     def all_of(read: Callable[[str], Vector]) -> dict[str, Vector]:
@@ -33,15 +37,15 @@ def gather(
 
     index = int(address[0]) >> ROW_ID_BITS
     if not merged and index == int(address[-1]) >> ROW_ID_BITS and bool((address[1:] > address[:-1]).all()):
-        here = FileRows(sources[index], *coalesce(address & ((1 << ROW_ID_BITS) - 1)), len(address))
-        return all_of(lambda name: _with_own_pool(here.read(name)))
-    parts: list[RowSet] = []
+        here = rows_at(sources[index], address & _ROW_MASK, edge)
+        return all_of(lambda name: own_strings(here.read(name)))
+    parts: list[RowSet | EdgeRows] = []
     places: list[IntArray] = []
     file = np.where(origin < 0, address >> ROW_ID_BITS, -1)
     for index in np.flatnonzero(np.bincount(file + 1))[int((file < 0).any()) :].tolist():
         group = np.flatnonzero(file == index - 1)
         group = group[np.argsort(address[group])]
-        parts.append(FileRows(sources[index - 1], *coalesce(address[group] & ((1 << ROW_ID_BITS) - 1)), len(group)))
+        parts.append(rows_at(sources[index - 1], address[group] & _ROW_MASK, edge))
         places.append(group)
     for number, rows in merged.items():
         group = np.flatnonzero(origin == number)
@@ -55,22 +59,6 @@ def gather(
     place[np.concatenate(places)] = np.arange(len(address), dtype=np.int64)
 
     def read(name: str) -> Vector:
-        return _with_own_pool(concat([rows.read(name) for rows in parts]).take(place))
+        return own_strings(concat([rows.read(name) for rows in parts]).take(place))
 
     return all_of(read)
-
-
-def own_pool(vector: Vector) -> Pool:
-    """A pool with one string per row of a pooled vector; unspecified under a NULL."""
-    assert vector.pool is not None
-    if len(vector.pool) == 0:
-        return Pool(np.zeros(len(vector) + 1, np.int64), np.empty(0, np.uint8))
-    return take_strings(vector.pool, np.maximum(vector.values, 0))
-
-
-def _with_own_pool(vector: Vector) -> Vector:
-    """The same values with a pool of their own where the shared one is much larger."""
-    pool = vector.pool
-    if pool is None or len(pool) <= 4 * len(vector) + 16:
-        return vector
-    return Vector(vector.type, np.arange(len(vector), dtype=np.int32), vector.validity, own_pool(vector))

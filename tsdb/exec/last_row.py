@@ -9,7 +9,7 @@ device is one row of one run, and its time and tags need no reading at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tsdb.exec.batch import Batch
 from tsdb.exec.candidates import empty_batch
 from tsdb.exec.device_group import groups_of
+from tsdb.exec.edge_rows import Edge
 from tsdb.exec.gather import BY_ADDRESS, gather
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, Ranges
@@ -41,14 +42,14 @@ _PENDING_MAX = 1_048_576
 _GROWTH = 4
 
 
-def last_row(node: LastRow, names: tuple[str, ...], selection: Selection, threads: int) -> Batch:
+def last_row(node: LastRow, names: tuple[str, ...], selection: Selection, threads: int, cache_bytes: int = 0) -> Batch:
     """The rows of a LastRow over a table scan with the columns ``names``, group by group, best first.
 
-    Unless ``selection.best_first``, every selected row is read.
+    Unless ``selection.best_first``, every selected row is read. ``cache_bytes`` is what the last cache may take.
     """
     if selection.is_empty or node.limit < 1:
         return empty_batch(selection.sources, names)
-    return _LastRowScan(node, selection, threads).run(names)
+    return _LastRowScan(node, selection, threads, cache_bytes).run(names)
 
 
 @dataclass(slots=True, eq=False)
@@ -77,62 +78,90 @@ class _Found(NamedTuple):
     ordinal: IntArray
 
 
-@dataclass(slots=True)
 class _Best:
+    """The best row of each group so far, and the groups' thresholds: its key, or of one that is known to exist."""
+
+    def __init__(self, group: IntArray, rank: Int32Array, count: int) -> None:
+        self.group = group
+        self.rank = rank
+        self.threshold = np.full(count, INT64_MAX)
+        self._device = np.full(count, -1, np.int32)
+        self._key, self._address, self._origin, self._ordinal = (np.empty(count, np.int64) for _ in range(4))
+
+    def add(self, device: Int32Array, key: IntArray, address: IntArray, origin: np.int64) -> None:
+        """Take in those of some rows that are better; their places among them are their ordinals."""
+        run_kernels.improve(
+            device, key, address, origin, self.group, self.rank, self.threshold,
+            self._device, self._key, self._address, self._origin, self._ordinal,
+        )  # fmt: skip
+
+    def settle(self) -> _Found | None:
+        """The best rows, group by group."""
+        found = _Found(self._device, self._key, self._address, self._origin, self._ordinal)
+        some = self._device >= 0
+        if some.all():
+            return found if len(some) else None
+        return _Found._make(column[some] for column in found) if some.any() else None
+
+
+class _BestFew:
     """The best ``limit`` rows of each group so far, and the groups' thresholds: the keys of their worst, or no bound."""
 
-    limit: int
-    group: IntArray
-    rank: Int32Array
-    threshold: IntArray
-    found: list[_Found] = field(default_factory=list)
-    settled: _Found | None = None
+    def __init__(self, group: IntArray, rank: Int32Array, count: int, limit: int) -> None:
+        self.group = group
+        self.rank = rank
+        self.threshold = np.full(count, INT64_MAX)
+        self._limit = limit
+        self._found: list[_Found] = []
+        self._settled: _Found | None = None
+        self._pending = 0
 
-    @property
-    def pending(self) -> int:
-        """Rows that came since they were settled."""
-        return sum(len(rows.key) for rows in self.found if rows is not self.settled)
-
-    def add(self, found: _Found) -> None:
-        """Take rows in."""
-        if len(found.key):
-            self.found.append(found)
+    def add(self, device: Int32Array, key: IntArray, address: IntArray, origin: np.int64) -> None:
+        """Take in those of some rows that the thresholds do not exclude; their places among them are their ordinals."""
+        ordinal = np.flatnonzero(key <= self.threshold[self.group[device]])
+        if len(ordinal):
+            self._found.append(_Found(device[ordinal], key[ordinal], address[ordinal], np.full(len(ordinal), origin), ordinal))
+            self._pending += len(ordinal)
+            if self._pending > _PENDING_MAX:
+                self.settle()
 
     def settle(self) -> _Found | None:
         """Drop what is not among the best, tighten the thresholds; the rows that are left, group by group, best first."""
-        if not self.found or (len(self.found) == 1 and self.found[0] is self.settled):
-            return self.settled
-        rows = self.found[0]
-        if len(self.found) > 1:
-            rows = _Found._make(np.concatenate(columns) for columns in zip(*self.found, strict=True))
+        if not self._pending:
+            return self._settled
+        rows = self._found[0]
+        if len(self._found) > 1:
+            rows = _Found._make(np.concatenate(columns) for columns in zip(*self._found, strict=True))
         group = self.group[rows.device]
         if len(group) > 1 and not bool((group[1:] > group[:-1]).all()):  # else it is one row each, in order
             order = np.lexsort((rows.address, self.rank[rows.device], rows.key, group))
             rows, group = _Found._make(column[order] for column in rows), group[order]
         first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
         size = np.diff(np.append(first, len(group)))
-        if int(size.max()) > self.limit:
-            keep = np.arange(len(group)) - np.repeat(first, size) < self.limit
+        if int(size.max()) > self._limit:
+            keep = np.arange(len(group)) - np.repeat(first, size) < self._limit
             rows, group = _Found._make(column[keep] for column in rows), group[keep]
-            size = np.minimum(size, self.limit)
-        full = size == self.limit
+            size = np.minimum(size, self._limit)
+        full = size == self._limit
         worst = (np.cumsum(size) - 1)[full]
         at = group[worst]
         self.threshold[at] = np.minimum(self.threshold[at], rows.key[worst])
-        self.found, self.settled = [rows], rows
+        self._found, self._settled, self._pending = [rows], rows, 0
         return rows
 
 
 class _LastRowScan:
-    def __init__(self, node: LastRow, selection: Selection, threads: int) -> None:
+    def __init__(self, node: LastRow, selection: Selection, threads: int, cache_bytes: int) -> None:
         self.selection = selection
+        self._cache_bytes = cache_bytes
         self.table = selection.table
         self.newest = not node.oldest
         self.limit = node.limit
         self.threads = threads
         groups, _ = groups_of(self.table.devices, [ColumnKey(name, name) for name in node.keys])
         self.group = groups.of_device
-        self.best = _Best(node.limit, self.group, self.table.devices.rank, np.full(groups.count, INT64_MAX))
+        described = self.group, self.table.devices.rank, groups.count
+        self.best = _Best(*described) if node.limit == 1 else _BestFew(*described, node.limit)
         self._limits = np.array([selection.time_low, selection.time_high, self.newest], np.int64)
         #: A run's better ``limit`` stored rows are all that can matter of it, as far as they surely are rows.
         self.capped = not selection.filters_rows and self.table.table.options.overlays
@@ -205,7 +234,7 @@ class _LastRowScan:
         row_start = self.selection.sources[lane.files[0]].file.row_start
         rows = row_start[runs + 1] - 1 if self.newest else row_start[runs]
         self.selection.stats.add_rows(len(rows))
-        self._add(lane.device[runs], keys, rows | np.int64(lane.files[0] << ROW_ID_BITS), BY_ADDRESS)
+        self.best.add(lane.device[runs], keys, rows | np.int64(lane.files[0] << ROW_ID_BITS), BY_ADDRESS)
 
     def _hopeful(self, step: _Pending) -> _Pending | None:
         """Those of the runs that the thresholds of by now do not exclude."""
@@ -236,9 +265,7 @@ class _LastRowScan:
             if isinstance(rows, MergedRows):
                 origin = np.int64(len(self._merged))
                 self._merged[len(self._merged)] = rows
-            self._add(rows.device(), ~time if self.newest else time, rows.addresses(), origin)
-            if self.best.pending > _PENDING_MAX:
-                self.best.settle()
+            self.best.add(rows.device(), ~time if self.newest else time, rows.addresses(), origin)
 
     def _filtered(self, rows: RowSet) -> tuple[RowSet, IntArray]:
         """The rows that satisfy the predicate, and their times."""
@@ -246,19 +273,14 @@ class _LastRowScan:
         rows = self.selection.filtered(rows)
         return rows, rows.time() if rows.count else np.empty(0, np.int64)
 
-    def _add(self, device: Int32Array, key: IntArray, address: IntArray, origin: np.int64) -> None:
-        """Take in those of some rows that their groups' thresholds do not exclude."""
-        found = _Found(device, key, address, np.full(len(key), origin), np.arange(len(key), dtype=np.int64))
-        keep = key <= self.best.threshold[self.group[device]]
-        self.best.add(found if keep.all() else _Found._make(column[keep] for column in found))
-
     def _batch(self, rows: _Found, names: tuple[str, ...]) -> Batch:
         """The columns of the rows that were found; times and tags are known, only fields are read."""
         columns = {name: self.selection.sources.column(name) for name in names}
         stored = [name for name, column in columns.items() if column.role not in (Role.TIME, Role.TAG, Role.ATTRIBUTE)]
         read: dict[str, Vector] = {}
         if stored:
-            read = gather(self.selection.sources, self._merged, rows.address, rows.origin, rows.ordinal, stored, self.threads)
+            edge = Edge(self.newest, self._cache_bytes)
+            read = gather(self.selection.sources, self._merged, *rows[2:], stored, self.threads, edge)
         made: dict[str, Vector] = {}
         for name, column in columns.items():
             if column.role is Role.TIME:

@@ -35,6 +35,8 @@ class ScanStats:
     rows_returned: int = 0
     #: Stored rows among those read that are no rows of their own: a newer version overlays them, or a tombstone hides them.
     rows_merged: int = 0
+    #: Values of rows that were not read: the last cache had them from an earlier query.
+    values_from_cache: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add_bytes(self, size: int) -> None:
@@ -46,6 +48,11 @@ class ScanStats:
         """Count bytes read of blobs outside of pages; safe from any thread."""
         with self._lock:
             self.blob_bytes_read += size
+
+    def add_cached(self, count: int) -> None:
+        """Count values that the last cache had; safe from any thread."""
+        with self._lock:
+            self.values_from_cache += count
 
     def add_rows(self, count: int) -> None:
         """Count rows examined; safe from any thread."""
@@ -60,6 +67,7 @@ class ScanStats:
         out["blob_bytes_skipped"] = self.blob_bytes_skipped
         out["rows_returned"] = self.rows_returned
         out["rows_merged"] = self.rows_merged
+        out["values_from_cache"] = self.values_from_cache
         if self.topk_id is not None:
             out["topk_first_threshold"] = self.topk_first_threshold
             out["topk_threshold_updates"] = self.topk_threshold_updates

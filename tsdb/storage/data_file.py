@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.kernels import runs
+from tsdb.storage.last_cache import FileEdges
 from tsdb_format.ball import Balls
 from tsdb_format.encoding import VectorRows
 from tsdb_format.encoding.fold import PageStack, StoredFold, fold_pages, fold_stack, is_foldable, stack_pages
@@ -89,6 +90,10 @@ class DataFile(Protocol):
     def payload_files(self) -> PayloadFiles | None:
         """Where blobs outside of pages are read from; None for rows in memory, which do not know their table's folder."""
 
+    @property
+    def edges(self) -> FileEdges | None:
+        """What is kept of the first and last rows of devices; None for rows in memory, which are there anyway."""
+
     def read(self, name: str, starts: IntArray, stops: IntArray) -> Vector:
         """The rows of the given ranges (ascending, apart, none empty), end to end, in arrays of their own. Not for blobs."""
 
@@ -116,6 +121,11 @@ class StoredFile(TsFile):
     @cached_property
     def _stacks(self) -> dict[tuple[str, ...], tuple[tuple[str, ...], PageStack | None]]:
         return {}
+
+    @cached_property
+    def edges(self) -> FileEdges:
+        """What is kept of the first and last rows of devices."""
+        return FileEdges()
 
     @property
     def searched_rows_min(self) -> int:

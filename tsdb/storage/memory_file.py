@@ -96,6 +96,7 @@ class MemoryFile:
 
     searched_rows_min = 0
     payload_files = None
+    edges = None
     #: Statistics must be made first: a tenth of a millisecond for each column, however few rows there are.
     summarized_rows_min = 1_024
 

@@ -27,10 +27,11 @@ class Kept:
         self._slots: OrderedDict[tuple[int, int], tuple[weakref.ref[Owner], int]] = OrderedDict()
         self._lock = threading.RLock()  # an owner may die, and say so, while a thread is in here
 
-    def note(self, owner: Owner, slot: int, size: int) -> None:
-        """Count what ``owner`` has just put into a slot, in place of what was there."""
+    def note(self, owner: Owner, slot: int, size: int, bytes_max: int | None = None) -> None:
+        """Count what ``owner`` has just put into a slot, in place of what was there; ``bytes_max`` is the budget from now on."""
         key = id(owner), slot
         with self._lock:
+            self.bytes_max = self.bytes_max if bytes_max is None else bytes_max
             self._forget(key)
             self._slots[key] = weakref.ref(owner, lambda _: self._forget(key)), size
             self.bytes += size

@@ -201,6 +201,48 @@ def contend(min_time, max_time, device, skip, device_mask, group, limits, thresh
     return count
 
 
+@kernel(
+    "(i32[in], i64[in], i64[in], i64, i64[in], i32[in], i64[out], i32[out], i64[out], i64[out], i64[out], i64[out]) -> void",
+    small=True,
+)
+def improve(device, key, address, origin, group, rank, threshold, b_device, b_key, b_address, b_origin, b_ordinal):  # type: ignore[no-untyped-def]
+    """Put each row in place of its group's best where it is better: of lower key, then of the device of lower rank, then address.
+
+    Of a group without a row ``b_device`` is -1, and any row will do whose key is not above the group's ``threshold``, which is
+    lowered to that of the best. ``b_ordinal`` becomes the row's number among these.
+    """
+    for i in range(device.shape[0]):
+        at = group[device[i]]
+        if key[i] > threshold[at]:
+            continue
+        held = b_device[at]
+        if held >= 0 and key[i] == b_key[at]:
+            if rank[device[i]] > rank[held] or (device[i] == held and address[i] >= b_address[at]):
+                continue
+        threshold[at] = key[i]
+        b_device[at] = device[i]
+        b_key[at] = key[i]
+        b_address[at] = address[i]
+        b_origin[at] = origin
+        b_ordinal[at] = i
+
+
+@kernel("(i64[in], i64[in], i64, i64[out]) -> i64", small=True)
+def at_edge(row_start, positions, last, run):  # type: ignore[no-untyped-def]
+    """The ``run`` of each of some ascending rows, as long as each is the first row of its run, or the last one.
+
+    ``row_start`` has the first row of each run, and the row count at the end. Returns how many are.
+    """
+    at = 0
+    for i in range(positions.shape[0]):
+        while row_start[at + 1] <= positions[i]:
+            at += 1
+        if positions[i] != (row_start[at + 1] - 1 if last != 0 else row_start[at]):
+            return i
+        run[i] = at
+    return positions.shape[0]
+
+
 @kernel("(i32[in], i64[in], i64[in], b1[out]) -> i64", small=True)
 def overlapping(device, min_time, max_time, dirty):  # type: ignore[no-untyped-def]
     """Mark the runs (sorted by device, then min time) that share an instant with another run of their device. Returns how many."""
