@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tsdb.catalog.table import Table
-from tsdb.sql.series import bounded, calling, change, downsample, gapfill, latest, listing, sample, vector, window, zone
+from tsdb.sql.series import bounded, calling, change, downsample, gapfill, latest, listing, qualified, sample, vector, window, zone
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.statement import Query
 
@@ -15,6 +15,7 @@ from tsdb.sql.statement import Query
 Expand: TypeAlias = Callable[[Draft, Mapping[str, Table]], Sequence[Edit]]
 #: Words in upper case, and how they are written out, in the order in which that is done: what a later one is made of comes earlier.
 _EXPANSIONS: tuple[tuple[frozenset[str], Expand], ...] = (
+    (qualified.WORDS, qualified.expand),
     (listing.WORDS, listing.expand),
     (bounded.WORDS, bounded.expand),
     (window.WORDS, window.expand),
