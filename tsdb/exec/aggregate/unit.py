@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
     from tsdb.exec.source import FileSource
     from tsdb.plan.predicate import Predicate
+    from tsdb.storage.data_file import DataFile
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class Part(NamedTuple):
@@ -96,11 +99,9 @@ class StatisticsReader:
 
     def _of_runs(self, source: FileSource, starts: IntArray, stops: IntArray) -> tuple[Part | None, IntArray, IntArray]:
         """Answer for the parts of device runs whose first and last times are in one bucket, from the time index."""
-        file = source.file
-        room = len(starts) + file.device_count
-        pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-        count = unit.split_by_run(file.row_start, starts, stops, *pieces)
-        first, last, run = (piece[:count] for piece in pieces)
+        first, last, run = _pieces_of_runs(source.file, starts, stops)
+        rows = last - first
+        count = len(rows)
         bounds: list[IntArray] = []
 
         def times() -> tuple[IntArray, IntArray]:
@@ -110,13 +111,13 @@ class StatisticsReader:
 
         def statistics(name: str) -> Statistics | None:
             if name != self._time.name:
-                return self._absent(source, name, last - first)
+                return self._absent(source, name, rows)
             low, high = times()
             flags = np.full(count, HAS_BOUNDS, np.uint8)
-            return Statistics(last - first, np.zeros(count, np.int64), flags, low, high)
+            return Statistics(rows, np.zeros(count, np.int64), flags, low, high)
 
         numbers = source.open_file.device_number
-        found = self._summaries(Units(last - first, statistics, lambda: numbers[run].astype(np.int64)))
+        found = self._summaries(Units(rows, statistics, lambda: numbers[run].astype(np.int64)))
         if found is None or not found[1].any():
             return None, starts, stops
         parts, known = found
@@ -125,23 +126,27 @@ class StatisticsReader:
             low, high = times()
             begin = self._buckets.first_ticks(low)
             known &= begin == self._buckets.first_ticks(high)
+        group = self._segmenter.of_runs(source)[run]
+        if known.all():
+            self._count(source, first, last)
+            return Part(group, begin, parts), _NO_ROWS, _NO_ROWS
         answered = np.flatnonzero(known)
         self._count(source, first[answered], last[answered])
-        part = Part(self._segmenter.of_runs(source)[run[answered]], begin[answered], _taken(parts, answered))
-        return part, first[~known], last[~known]
+        return Part(group[answered], begin[answered], _taken(parts, answered)), first[~known], last[~known]
 
-    def _run_times(self, source: FileSource, first: IntArray, last: IntArray, run: IntArray) -> tuple[IntArray, IntArray]:
+    def _run_times(self, source: FileSource, first: IntArray, last: IntArray, run: IntArray | slice) -> tuple[IntArray, IntArray]:
         """The first and last times of parts of runs: those of the time index, or read where a run was cut."""
         row_start, index = source.file.row_start, source.file.resource
+        if isinstance(run, slice):
+            return index.min_time, index.max_time
         found = []
         for whole, cut, at in (
             (index.min_time[run], first > row_start[run], first), (index.max_time[run], last < row_start[run + 1], last - 1),
         ):  # fmt: skip
-            times = np.array(whole)
             if cut.any():
                 rows = np.ascontiguousarray(at[cut])
-                times[cut] = source.read(self._time, rows, rows + 1).values
-            found.append(times)
+                whole[cut] = source.read(self._time, rows, rows + 1).values
+            found.append(whole)
         return found[0], found[1]
 
     # ------------------------------------------------------------------------------------------------ pages
@@ -218,6 +223,16 @@ class StatisticsReader:
     def _count(self, source: FileSource, starts: IntArray, stops: IntArray) -> None:
         """Note which rows statistics answered for."""
         source.answered.append((starts, stops))
+
+
+def _pieces_of_runs(file: DataFile, starts: IntArray, stops: IntArray) -> tuple[IntArray, IntArray, IntArray | slice]:
+    """Some ranges cut where devices change: first row, last row + 1 and run of each piece; of a whole file just its runs."""
+    if len(starts) == 1 and starts[0] == 0 and stops[0] == file.row_count:
+        return file.row_start[:-1], file.row_start[1:], slice(None)
+    room = len(starts) + file.device_count
+    pieces = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    count = unit.split_by_run(file.row_start, starts, stops, *pieces)
+    return pieces[0][:count], pieces[1][:count], pieces[2][:count]
 
 
 def _devices_of_pages(source: FileSource, rows: IntArray) -> IntArray:
