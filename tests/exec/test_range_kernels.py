@@ -82,9 +82,13 @@ def test_device_kernels(mode: str, given_ranges: Any, lengths: list[int]) -> Non
     starts, stops = starts[keep], stops[keep]
     rows = rows_of(starts, stops)
     devices = np.empty(len(rows), np.int32)
-    ranges.devices_of.resolve(mode)(row_start, starts, stops, devices)
+    local, value = np.arange(len(lengths), dtype=np.int32), np.arange(len(lengths), dtype=np.int32) * 7
+    ranges.repeat_by_device.resolve(mode)(row_start, local, value[:0], starts, stops, devices)
     expected = [int(np.searchsorted(row_start, row, "right")) - 1 for row in rows]
     assert devices.tolist() == expected
+    values = np.empty(len(rows), np.int32)
+    ranges.repeat_by_device.resolve(mode)(row_start, local[::-1].copy(), value, starts, stops, values)
+    assert values.tolist() == [7 * (len(lengths) - 1 - device) for device in expected]
     first, last, run = buffers(len(starts) + len(lengths), 3)
     count = unit.split_by_run.resolve(mode)(row_start, starts, stops, first, last, run)
     assert rows_of(first[:count], last[:count]) == rows

@@ -60,7 +60,7 @@ class FileRows:
     def device(self) -> NDArray[np.int32]:
         """The table-wide device of every row."""
         if self._device is None:
-            self._device = self.source.device_of_rows(self.starts, self.stops, self.count)
+            self._device = self.source.by_device(self.starts, self.stops, self.count)
         return self._device
 
     def time(self) -> IntArray:
@@ -77,8 +77,15 @@ class FileRows:
             return Vector(INT64, self.addresses())
         column = self.source.column(name)
         if column.role is Role.TAG or column.role is Role.ATTRIBUTE:
-            return device_values(self.source.table.devices, column, self.device())
+            return self._of_device(column)
         return self.source.read_cells(column, self.starts, self.stops)
+
+    def _of_device(self, column: Column) -> Vector:
+        """A tag's or an attribute's values: one look-up for all rows of a device, where it takes 32 bits and none is NULL."""
+        found = self.source.table.devices.values(column.name)
+        if found.validity is not None or found.values.dtype != np.int32:
+            return found.take(self.device())
+        return Vector(found.type, self.source.by_device(self.starts, self.stops, self.count, found.values), None, found.pool)
 
     def select(self, mask: BoolArray) -> FileRows:
         """The rows whose mask is set."""

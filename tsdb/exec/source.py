@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tsdb.exec.kernels import ranges
 from tsdb_format.payload import resolve
+from tsdb_format.recycling import recycled
 from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import INT64, Role
@@ -39,6 +40,7 @@ NOTHING_COMPUTED: Computed = MappingProxyType({})
 #: Readings that are noted before they are counted, and ranges of one that are not kept for later.
 _TOUCHED_MAX = 64
 _RANGES_MAX = 4_096
+_NUMBERS_THEMSELVES = np.empty(0, np.int32)
 
 
 class FileSource:
@@ -136,11 +138,13 @@ class FileSource:
         self.count_touched()
         return self._page_seen
 
-    def device_of_rows(self, starts: IntArray, stops: IntArray, count: int) -> NDArray[np.int32]:
-        """The table-wide device of every row of the ranges."""
-        local = np.empty(count, np.int32)
-        ranges.devices_of(self.file.row_start, starts, stops, local)
-        return self.open_file.device_number[local]
+    def by_device(
+        self, starts: IntArray, stops: IntArray, count: int, values: NDArray[np.int32] = _NUMBERS_THEMSELVES
+    ) -> NDArray[np.int32]:
+        """The table-wide device of every row of the ranges, or what ``values`` has of it."""
+        out = recycled(count, np.int32)
+        ranges.repeat_by_device(self.file.row_start, self.open_file.device_number, values, starts, stops, out)
+        return out
 
     def statistics(self, column: Column, level: str) -> Statistics | None:
         """Statistics of a stored column, or None where the file does not have it; of a computed one bounds of its pages."""

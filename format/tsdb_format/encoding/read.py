@@ -8,6 +8,7 @@ from tsdb_format.encoding.compression import open_ranges
 from tsdb_format.encoding.page_set import PageSet, Source, WordArray, item_bytes, kernel_kind
 from tsdb_format.kernels.rare import fill_rare
 from tsdb_format.kernels.read import read_words
+from tsdb_format.recycling import recycled
 from tsdb_format.types import Kind
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
@@ -47,7 +48,7 @@ def read_numbers(pages: PageSet, starts: IntArray, stops: IntArray) -> tuple[Wor
     if pages.has_nulls:
         out, validity = np.zeros(rows, np.uint64), np.zeros(rows, np.bool_)
     else:
-        out, validity = np.empty(rows, np.uint64), _NO_BOOLS
+        out, validity = recycled(rows, np.uint64), _NO_BOOLS
     kind = kernel_kind(pages.type.kind)
     code = read_words(*source, kind, starts, stops, out, out.view(np.float64), out.view(np.float32), validity)
     if code < 0:

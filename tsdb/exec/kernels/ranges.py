@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tsdb_format.kernels.registry import kernel
 
 
@@ -125,9 +127,12 @@ def run_at(row_start, row, low):  # type: ignore[no-untyped-def]
     return low
 
 
-@kernel("(i64[in], i64[in], i64[in], i32[out]) -> void", small=True)
-def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-def]
-    """The file device of every row of the ranges; ``row_start`` has one more entry than there are devices."""
+@kernel("(i64[in], i32[in], i32[in], i64[in], i64[in], i32[out]) -> void", small=True)
+def repeat_by_device(row_start, number, value, starts, stops, out):  # type: ignore[no-untyped-def]
+    """What every row of the ranges has by its device: the table-wide ``number`` of the file's device, or the ``value`` of that.
+
+    ``row_start`` has one more entry than there are devices; ``value`` is empty where the number itself is wanted.
+    """
     at = 0
     low = 0
     for i in range(starts.shape[0]):
@@ -137,9 +142,10 @@ def devices_of(row_start, starts, stops, devices):  # type: ignore[no-untyped-de
             while row_start[low + 1] <= row:
                 low += 1
             end = min(stops[i], row_start[low + 1])
-            for _ in range(row, end):
-                devices[at] = low
-                at += 1
+            found = number[low] if value.shape[0] == 0 else value[number[low]]
+            for j in range(np.uint64(at), np.uint64(at + end - row)):
+                out[j] = found
+            at += end - row
             row = end
 
 
