@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.block import NO_DECIMALS, POWERS, decode_rows
+from tsdb_format.kernels.block import NO_DECIMALS, POWERS, decode_rows, place
 from tsdb_format.kernels.page import ALP, DICTIONARY, DOUBLE, FOR, HELD, INTEGER, MALFORMED, SCRATCH, check_page
 from tsdb_format.kernels.registry import kernel
 
@@ -17,43 +17,40 @@ BAD_RANGE = -5
 RARE = -6
 
 
-@kernel("(u64[in], i64, i64, i64, i64, i64, i64, u64[in], i64[out]) -> void")
-def hold(words, begin, encoding, kind, first_row, high, validity, scratch, held):
-    """Describe in ``held`` the block of a page's row ``high`` - 1, where ``scratch`` holds values of it that need nothing more.
+@kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, u64[in], u64[out], f64[out], i64[out]) -> void")
+def finish(words, begin, encoding, rows, kind, first_row, low, high, scratch, block, doubles, held):
+    """Make values of what ``scratch`` holds of the block of a page's row ``high`` - 1 where that is more than was asked for.
 
-    ``held`` is the first of these rows and the one behind the last, the block's first row, base, scale and decimals.
+    ``held`` is the first of these rows, the one behind the last, and the block's first, of which the value is ``block[0]``.
     """
     held[0], held[1] = 0, 0
-    block = (high - 1) >> 10
-    entry = u(begin + (block << 2))
-    if validity or encoding < FOR or encoding > ALP or scratch[HELD] != entry:
+    start = (high - 1) >> 10 << 10
+    entry = u(begin + (start >> 10 << 2))
+    if encoding < FOR or encoding > ALP or scratch[HELD] != entry:
         return
+    first, last = np.int64(scratch[HELD + 1]), np.int64(scratch[HELD + 2])
     layout = np.int64(words[entry + u(3)])
     decimals = (layout >> 56) & 31
-    if (layout >> 45) & 2047 or (decimals != NO_DECIMALS and kind != DOUBLE):
+    if low < start + first + 16 or (decimals != NO_DECIMALS and kind != DOUBLE):
         return
-    delta = layout >> 61
-    held[2] = first_row + (block << 10)
-    held[0], held[1] = held[2] + np.int64(scratch[HELD + 1]), held[2] + np.int64(scratch[HELD + 2])
-    held[3] = 0 if delta else np.int64(words[entry + u(1)])
-    held[4] = 1 if delta else np.int64(words[entry + u(2)])
-    held[5] = decimals
-
-
-@kernel("(u64[in], i64[in], i64, i64, u64[out], f64[out], i64) -> i64", inline=True)
-def read_held(scratch, held, row, stop, out, doubles, at):
-    """Write the rows to ``stop`` of the block that ``scratch`` holds; returns where the next one goes."""
-    source, target = u(row - held[2]), u(at)
-    base, scale = u(held[3]), u(held[4])
-    number = u(stop - row)
-    if held[5] == NO_DECIMALS:
-        for i in range(number):
-            out[target + i] = base + scratch[source + i] * scale
+    count = rows - start if rows - start < 1024 else 1024
+    width = (layout >> 27) & 127
+    patches = (layout >> 34) & 2047
+    exceptions = (layout >> 45) & 2047
+    patched = begin + (layout & 0x7FFFFFF) + ((((count + 15) >> 4) * width + 63) >> 6 << 4)
+    base, scale = words[entry + u(1)], words[entry + u(2)]
+    if layout >> 61:
+        base, scale = ZERO, u(1)
+    if decimals == NO_DECIMALS:
+        for i in range(u(first), u(last)):
+            block[i] = base + scratch[i] * scale
     else:
-        power = POWERS[held[5]]
-        for i in range(number):
-            doubles[target + i] = np.float64(np.int64(base + scratch[source + i] * scale)) / power
-    return at + stop - row
+        power = POWERS[decimals]
+        for i in range(u(first), u(last)):
+            doubles[i] = np.float64(np.int64(base + scratch[i] * scale)) / power
+    place(words, patched + patches, patched + patches + exceptions, patches, exceptions, first, last, block, first)
+    held[2] = first_row + start
+    held[0], held[1] = held[2] + first, held[2] + last
 
 
 @kernel(
@@ -75,14 +72,19 @@ def read_words(
     at = 0
     nulls = 0
     rare = 0
-    held = np.empty(6, np.int64)  # of the block that scratch holds: see ``hold``
+    block = np.empty(1024, np.uint64)  # values of the rows that ``held`` says: see ``finish``
+    numbers = block.view(np.float64)
+    held = np.empty(3, np.int64)
     held[0], held[1] = 0, 0
     for k in range(len(starts)):
         row = starts[k]
         if row < 0 or stops[k] > row_count:
             return BAD_RANGE
         if row >= held[0] and stops[k] <= held[1]:  # as of rows of many small devices
-            at = read_held(scratch, held, row, stops[k], out, doubles, at)
+            source, target = u(row - held[2]), u(at)
+            for i in range(u(stops[k] - row)):
+                out[target + i] = block[source + i]
+            at += stops[k] - row
             continue
         page = row // rows_per_page
         while row < stops[k]:
@@ -116,8 +118,9 @@ def read_words(
                 code = decode_rows(words, begin, end, page_encoding[page], rows, kind, low, high, scratch, out, doubles, floats, at)
             if code:
                 return code - 8 * page
-            if high - low < 1024:  # more rows need no more of their last block
-                hold(words, begin, page_encoding[page], kind, page * rows_per_page, high, len(validity), scratch, held)
+            if high - low < 1024 and len(validity) == 0:  # more rows need no more of their last block
+                first_row = page * rows_per_page
+                finish(words, begin, page_encoding[page], rows, kind, first_row, low, high, scratch, block, numbers, held)
             else:
                 held[1] = 0
             at = stop
