@@ -19,6 +19,8 @@ from tsdb_format.vector import BoolArray, ByteArray, IntArray, Pool, Vector
 #: Exact powers of ten in each float width, and the largest mantissa below which they give a correctly rounded result.
 _EXACT = {Kind.DOUBLE: (2**53, 22), Kind.FLOAT: (2**24, 10)}
 _POWERS = 10.0 ** np.arange(23)
+#: Texts that stand for NULL where a column is of no text, as pandas and R write them; DOUBLE and FLOAT have a NaN of their own.
+NULL_WORDS = (b"NULL", b"null", b"NA", b"N/A", b"n/a", b"NaN", b"nan", b"None", b"\\N")
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
@@ -62,7 +64,7 @@ class Cells:
 
 
 def read_cells(cells: Cells, column: Column, reading: TimeReading, *, numbers: bool) -> Converted:
-    """The cells as values of the column's type; blank is NULL for all but strings and blobs."""
+    """The cells as values of the column's type; blanks and ``NULL_WORDS`` are NULL for all but strings and blobs."""
     kind = column.type.kind
     if column.type.is_time or kind is Kind.DATE:
         values, status = reading.text(column.type, cells.starts, cells.stops, cells.data, numbers=numbers)
@@ -73,17 +75,28 @@ def read_cells(cells: Cells, column: Column, reading: TimeReading, *, numbers: b
     elif kind is Kind.BOOLEAN:
         truth, status = np.empty(len(cells), np.bool_), np.empty(len(cells), np.uint8)
         text_value.parse_booleans(cells.starts, cells.stops, cells.data, truth, status)
-        return _finished(Vector(column.type, truth), status)
+        return _finished(cells, Vector(column.type, truth), status)
     elif kind is Kind.VECTOR:
         return _vectors(cells, column)
     else:
         return Converted(_strings(cells, column))
-    return _finished(Vector(column.type, values.astype(column.type.physical, copy=False)), status)
+    return _finished(cells, Vector(column.type, values.astype(column.type.physical, copy=False)), status)
 
 
-def _finished(vector: Vector, status: StatusArray) -> Converted:
+def _finished(cells: Cells, vector: Vector, status: StatusArray) -> Converted:
+    _blank_null_words(cells, status)
     vector.validity = without_blanks(None, status)
     return Converted(vector, status if status.any() else None)
+
+
+def _blank_null_words(cells: Cells, status: StatusArray) -> None:
+    """Make blanks of the cells that were refused and are a word for NULL."""
+    rows = np.flatnonzero(status == MALFORMED)
+    lengths = cells.stops[rows] - cells.starts[rows]
+    for word in NULL_WORDS if len(rows) else ():
+        alike = rows[lengths == len(word)]
+        found = cells.data[cells.starts[alike][:, None] + np.arange(len(word))] == np.frombuffer(word, np.uint8)
+        status[alike[found.all(axis=1)]] = BLANK
 
 
 def _integers(cells: Cells, kind: Kind) -> tuple[IntArray, StatusArray]:
@@ -106,7 +119,7 @@ def _reals(cells: Cells, column: Column) -> Converted:
     if len(rows):
         narrow[rows] = _exact_reals(cells.take(rows), column)
         status[rows] = 0
-    return _finished(Vector(column.type, narrow), status)
+    return _finished(cells, Vector(column.type, narrow), status)
 
 
 def _exact_reals(cells: Cells, column: Column) -> np.ndarray:
@@ -141,4 +154,4 @@ def _vectors(cells: Cells, column: Column) -> Converted:
             status[row] = 0
         except (ValueError, TypeError, FloatingPointError):
             status[row] = MALFORMED
-    return _finished(Vector(column.type, values), status)
+    return _finished(cells, Vector(column.type, values), status)

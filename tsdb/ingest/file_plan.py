@@ -35,7 +35,7 @@ class ColumnPlan:
 
 @dataclass(slots=True)
 class TimeOptions:
-    """What the caller says about times, and what was found out on the way, for all files of one ingest.
+    """What the caller says about times, and what was found out on the way (``notes``), for all files of one ingest.
 
     With ``table_gives``, rows need none: they get the moment of their commit.
     """
@@ -60,7 +60,7 @@ class TimeOptions:
         return reading, numeric
 
     def finish(self) -> list[str]:
-        """Everything worth saying about times."""
+        """Everything worth saying of what was found out."""
         out = list(self.notes)
         for name, reading in self._readings.items():
             if reading.ambiguous:

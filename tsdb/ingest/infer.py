@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,16 @@ from tsdb.ingest.source import Source
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.schema import Column, Schema
 from tsdb_format.types import TIMESTAMP_US, Role, parse_type
+from tsdb_format.vector import BoolArray
 
 #: Files that are looked into; of more, these many are taken evenly.
 FILES_MAX = 256
 #: Values of a column that are kept to look at.
 SAMPLE_VALUES = 1000
+#: Of a column's values that are not NULL, the part that must be numbers, or times, for it to be of that type: the rest is rejected.
+MAJORITY = 0.9
+#: The part from which it is told that a column is STRING for the sake of the others.
+DOUBTFUL = 0.5
 #: Names by which a time column is recognised, the surest first.
 TIME_NAMES = ("time", "timestamp", "ts", "datetime", "date_time", "event_time", "_time", "date", "epoch", "t")
 
@@ -40,6 +46,8 @@ _WIDER = {
     ("DATE", "TIMESTAMP_US"): "TIMESTAMP_US",
     ("TIMESTAMP_NS", "TIMESTAMP_US"): "TIMESTAMP_US",
 }
+#: Kinds that nearly all of a column's values may be of, while some are not.
+_NUMBERS_AND_TIMES = ("DOUBLE", "TIMESTAMP_NS", "TIMESTAMP_US")
 _FROM_DUCKDB = {
     "BOOLEAN": "BOOLEAN", "TINYINT": "INT32", "SMALLINT": "INT32", "INTEGER": "INT32", "UTINYINT": "INT32", "USMALLINT": "INT32",
     "BIGINT": "INT64", "UINTEGER": "INT64", "UBIGINT": "INT64", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE", "HUGEINT": "DOUBLE",
@@ -47,22 +55,63 @@ _FROM_DUCKDB = {
 }  # fmt: skip
 
 
+@dataclass(slots=True)
+class _Doubt:
+    """Values that are not what most of a column's are: how many, of how many that are not NULL, and one of them."""
+
+    refused: int
+    valued: int
+    example: str
+
+    def plus(self, other: _Doubt | None) -> _Doubt:
+        return self if other is None else _Doubt(self.refused + other.refused, self.valued + other.valued, self.example)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one file's column looks like: its kind, None where all is NULL, and some of its values."""
+
+    name: str
+    kind: str | None
+    values: list[Any]
+    doubt: _Doubt | None = None
+
+
 class _Guess:
-    """What is known of one column over all files: its kind, None while only blanks were seen, and some of its values."""
+    """What is known of one column over all files: its kind, None while only NULL was seen, and some of its values."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.kind: str | None = None
         self.values: list[Any] = []
+        self.doubt: _Doubt | None = None
+        self.mixed: tuple[str, str] | None = None
 
-    def add(self, kind: str | None, values: list[Any]) -> None:
-        self.values += values[:SAMPLE_VALUES]
-        if kind is None or kind == self.kind:
+    def add(self, seen: _Seen) -> None:
+        """Take a further file's column into account."""
+        self.values += seen.values[:SAMPLE_VALUES]
+        if seen.doubt is not None:
+            self.doubt = seen.doubt.plus(self.doubt)
+        if seen.kind is None or seen.kind == self.kind:
             return
         if self.kind is None:
-            self.kind = kind
-        else:
-            self.kind = _WIDER.get((self.kind, kind)) or _WIDER.get((kind, self.kind)) or "STRING"
+            self.kind = seen.kind
+            return
+        wider = _WIDER.get((self.kind, seen.kind)) or _WIDER.get((seen.kind, self.kind))
+        if wider is None and self.mixed is None:
+            self.mixed = self.kind, seen.kind
+        self.kind = wider or "STRING"
+
+    def note(self, kind: str) -> str | None:
+        """What is worth saying about the column, which became one of a kind; None where nothing is."""
+        if kind == "STRING" and self.mixed is not None:
+            return f"column {self.name!r} is STRING: some files have {self.mixed[0]} in it and others {self.mixed[1]}"
+        if self.doubt is None:
+            return None
+        found = f"{self.doubt.refused:,} of {self.doubt.valued:,} values looked at are"
+        if kind == "STRING":
+            return f"column {self.name!r} is STRING: {found} unlike the others, such as {self.doubt.example[:60]!r}"
+        return f"column {self.name!r} is {kind}: {found} not, such as {self.doubt.example[:60]!r}; such rows are rejected"
 
 
 def infer_schema(
@@ -77,11 +126,11 @@ def infer_schema(
     for source in sources[::step]:
         known = {*tags, *([options.time] if options.time else ()), *TIME_NAMES}
         columns = _columns(connection, source, known)
-        names = [name.lower() for name, *_ in columns]
-        for name, kind, values in columns:
-            if names.count(name.lower()) > 1:
-                raise InvalidInput(f"{source.path} has two columns {name!r}")
-            guesses.setdefault(name.lower(), _Guess(name)).add(kind, values)
+        names = [seen.name.lower() for seen in columns]
+        for seen in columns:
+            if names.count(seen.name.lower()) > 1:
+                raise InvalidInput(f"{source.path} has two columns {seen.name!r}")
+            guesses.setdefault(seen.name.lower(), _Guess(seen.name)).add(seen)
     if not guesses:
         raise InvalidInput(f"{sources[0].path} holds no columns to make a table of")
     time = _time_column(guesses, options.time)
@@ -98,6 +147,8 @@ def infer_schema(
     if named - {guess.name.lower() for guess in rest}:
         raise NotFound(f"no file has a column {min(named - {g.name.lower() for g in rest})!r} that could name files")
     declared += [(guess.name, guess.kind or "STRING", Role.FIELD) for guess in rest if guess.name.lower() not in named]
+    noted = [guesses[name.lower()].note(kind) for name, kind, _ in declared if name.lower() in guesses and name not in path_tags]
+    options.notes += filter(None, noted)
     return build_schema([*declared, *((name, "BLOB", Role.FIELD) for name in blobs)])
 
 
@@ -107,20 +158,19 @@ def table_name(sources: Sequence[Source]) -> str:
     return re.sub(r"\W+", "_", stem).strip("_").lower() or "data"
 
 
-def _columns(connection: Callable[[], Any], source: Source, known: set[str]) -> list[tuple[str, str | None, list[Any]]]:
-    """(name, kind, sample) of each column of a file that is not blank in name."""
+def _columns(connection: Callable[[], Any], source: Source, known: set[str]) -> list[_Seen]:
+    """The columns of a file that are not blank in name."""
     if source.format == "parquet":
         return _parquet_columns(connection(), source)
     layout = read_layout(source, known)
     if layout is None:
         return []
-    found = [(name, _kind_of_cells(Cells.of([])), Cells.of([])) for name in layout.names]
+    cells = [Cells.of([]) for _ in layout.names]
     for piece in read_pieces(source, layout, list(range(layout.width))):
         sound = np.flatnonzero(piece.verdict == csv_split.FINE)
         cells = [piece.cells(index).take(sound) for index in range(layout.width)]
-        found = [(name, _kind_of_cells(each), each) for name, each in zip(layout.names, cells, strict=True)]
         break
-    return [(name, kind, [cells.text(row) for row in _filled(cells)]) for name, kind, cells in found if name]
+    return [_seen(name, each) for name, each in zip(layout.names, cells, strict=True) if name]
 
 
 def _filled(cells: Cells) -> list[int]:
@@ -128,21 +178,47 @@ def _filled(cells: Cells) -> list[int]:
     return rows
 
 
+def _seen(name: str, cells: Cells) -> _Seen:
+    """What a column's cells look like: all of one kind, nearly all numbers or times, or text."""
+    values = [cells.text(row) for row in _filled(cells)]
+    kind = _kind_of_cells(cells)
+    if kind != "STRING":
+        return _Seen(name, kind, values)
+    refused, valued = min((_refused(cells, kind) for kind in _NUMBERS_AND_TIMES), key=lambda found: int(found[0].sum()))
+    share = 1 - refused.sum() / valued
+    if share < DOUBTFUL:
+        return _Seen(name, "STRING", values)
+    doubt = _Doubt(int(refused.sum()), valued, cells.text(int(refused.argmax())))
+    kind = _kind_of_cells(cells.take(np.flatnonzero(~refused))) if share >= MAJORITY else "STRING"
+    return _Seen(name, kind, values, doubt)
+
+
+def _refused(cells: Cells, kind: str) -> tuple[BoolArray, int]:
+    """Which cells are not of a kind, and how many are not NULL."""
+    converted = read_cells(cells, Column("", parse_type(kind), Role.FIELD, 1), TimeReading(), numbers=False)
+    refused, validity = converted.refused(), converted.vector.validity
+    valued = len(cells) if validity is None else int(validity.sum())
+    return np.zeros(len(cells), np.bool_) if refused is None else refused, valued
+
+
 def _kind_of_cells(cells: Cells) -> str | None:
-    """The narrowest kind that reads every cell; None where all are blank."""
+    """The narrowest kind that reads every cell; None where all are NULL."""
     if not (cells.stops > cells.starts).any():
         return None
-    plain = not np.isin(cells.pool().data, np.frombuffer(b".eE", np.uint8)).any()  # 1.0 says that 1.5 may follow
+    numbers = read_cells(cells, Column("", parse_type("DOUBLE"), Role.FIELD, 1), TimeReading(), numbers=False).vector
+    filled = cells if numbers.validity is None else cells.take(np.flatnonzero(numbers.validity))
+    whole = not np.isin(filled.pool().data, np.frombuffer(b".eE", np.uint8)).any()  # 1.0 says that 1.5 may follow
+    plain = whole and not np.isnan(numbers.values).any()
     kinds = ["INT64"] if plain else []
     kinds += ["DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP_NS", "TIMESTAMP_US"]
     for kind in kinds:
-        column = Column("", parse_type(kind), Role.FIELD, 1)
-        if read_cells(cells, column, TimeReading(), numbers=False).refused() is None:
-            return kind
+        refused, valued = _refused(cells, kind)
+        if not refused.any():
+            return kind if valued else None
     return "STRING"
 
 
-def _parquet_columns(connection: Any, source: Source) -> list[tuple[str, str | None, list[Any]]]:
+def _parquet_columns(connection: Any, source: Source) -> list[_Seen]:
     import duckdb
 
     try:
@@ -152,14 +228,15 @@ def _parquet_columns(connection: Any, source: Source) -> list[tuple[str, str | N
     except duckdb.Error as error:
         raise InvalidInput(f"{source.path} cannot be read: {str(error).strip().splitlines()[0]}") from None
     samples = [[row[index] for row in rows if row[index] is not None] for index in range(len(described))]
-    return [(name, _text_kind(kind, values), values) for (name, kind), values in zip(described, samples, strict=True)]
+    return [_typed(name, kind, values) for (name, kind), values in zip(described, samples, strict=True)]
 
 
-def _text_kind(kind: str, values: Sequence[Any]) -> str | None:
-    """The kind of a Parquet column: texts that are times are times; None where there is no value yet."""
+def _typed(name: str, kind: str, values: list[Any]) -> _Seen:
+    """A Parquet column: texts that are times are times; of no kind where there is no value yet."""
     if kind != "STRING" or not values or not isinstance(values[0], str):
-        return kind if values or kind != "STRING" else None
-    return "TIMESTAMP_NS" if _share_of_times(values) == 1.0 else kind
+        return _Seen(name, kind if values or kind != "STRING" else None, values)
+    seen = _seen(name, Cells.of(values))
+    return seen if seen.kind in ("DATE", "TIMESTAMP_NS", "TIMESTAMP_US") else _Seen(name, "STRING", values)
 
 
 def _kind_of(duckdb_type: str) -> str:
@@ -187,8 +264,7 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
             raise NotFound(f"no file has a column {wanted!r}; there are: {names}")
         if found.kind in ("TIMESTAMP_NS", "TIMESTAMP_US", "DATE", "INT32", "INT64", "DOUBLE", None):
             return found
-        texts = [value for value in found.values if isinstance(value, str)]
-        if texts and max(_share_of_times(texts), _share_of_times(texts, numbers=True)) > 0.5:
+        if _mostly_times(found):
             found.kind = "TIMESTAMP_NS"
             return found
         raise InvalidInput(f"column {wanted!r} holds no times that can be read, such as {str(found.values[0])[:60]!r}")
@@ -197,9 +273,18 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
         found = guesses.get(name)
         if found is not None and (found in moments or found.kind in ("INT32", "INT64", "DOUBLE")):
             return found
+        if found is not None and found.kind == "STRING" and _mostly_times(found):
+            found.kind = "TIMESTAMP_NS"
+            return found
     if moments:
         return moments[0]
     raise InvalidInput(f"none of the columns is recognisably the time: {names}; time=… (--time) says which one it is")
+
+
+def _mostly_times(guess: _Guess) -> bool:
+    """Whether more than half of the texts of a column are times, or counts of them."""
+    texts = [value for value in guess.values if isinstance(value, str)]
+    return bool(texts) and max(_share_of_times(texts), _share_of_times(texts, numbers=True)) > 0.5
 
 
 def _time_type(guess: _Guess) -> str:
@@ -210,7 +295,9 @@ def _time_type(guess: _Guess) -> str:
 
 
 def _tag_type(guess: _Guess) -> str:
-    """Whole numbers and truth values stay what they are if they are written in the one way; all else is text."""
+    """Whole numbers and truth values stay what they are if all are, and are written in the one way; all else is text."""
+    if guess.doubt is not None:
+        return "STRING"
     written = (str(value).strip() for value in guess.values if value is not None)
     if guess.kind in ("INT32", "INT64") and all(text == str(int(text)) for text in written):
         return guess.kind
