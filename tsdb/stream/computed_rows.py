@@ -17,7 +17,7 @@ from tsdb.exec.duck import run_duck_query
 from tsdb.exec.selection import BATCH_ROWS
 from tsdb.plan.node import DuckQuery, Given
 from tsdb.plan.schema import output_schema
-from tsdb.stream.arrivals import Arrivals, joined
+from tsdb.stream.arrivals import Arrivals, Places, joined
 from tsdb.stream.row_steps import RowSteps
 
 if TYPE_CHECKING:
@@ -93,4 +93,4 @@ class ComputedRows:
         sequence, time, *tags = (batch.vectors[name] for name in self._arrival)
         names = [column.name for column in devices.schema.tags]
         device = devices.find(dict(zip(names, tags, strict=True)), batch.row_count)
-        return Arrivals(batch, sequence.values, device, time.values)
+        return Arrivals(batch, Places(sequence.values, device, time.values))

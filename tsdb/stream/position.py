@@ -44,9 +44,10 @@ class Place:
     @classmethod
     def of_last(cls, rows: Arrivals, devices: DeviceTable, before: Place | None) -> Place:
         """The place of the last of some rows; ``before`` is that of the last row before them."""
-        device, time, sequence = int(rows.device[-1]), int(rows.time[-1]), int(rows.sequence[-1])
+        two = rows.places.slice(max(rows.count - 2, 0), rows.count)  # of the others nothing is read, unless these are alike
+        device, time, sequence = int(two.device[-1]), int(two.time[-1]), int(two.sequence[-1])
         count = 1
-        if rows.count > 1 and (rows.device[-2], rows.time[-2], rows.sequence[-2]) == (device, time, sequence):
+        if rows.count > 1 and (two.device[0], two.time[0], two.sequence[0]) == (device, time, sequence):
             alike = (rows.device == device) & (rows.time == time) & (rows.sequence == sequence)
             count = rows.count if alike.all() else int(np.argmin(alike[::-1]))
         tags = tuple(_tag(devices, column.name, device) for column in devices.schema.tags)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tsdb.exec.batch import Batch
 from tsdb.exec.domains import NOTHING_KNOWN, Domains, wanted_files
 from tsdb.exec.executor import computed_by
 from tsdb.exec.key_domain import KeyFilter
@@ -25,16 +25,20 @@ from tsdb.exec.unit_count import UnitCount
 from tsdb.plan.node import TableScan
 from tsdb.plan.predicate import Compare, Predicate, columns_of, conjunction
 from tsdb.storage.tombstone import Tombstones
-from tsdb.stream.arrivals import Arrivals, in_order_of_commit, in_storage_order, joined
+from tsdb.stream.arrivals import Arrivals, in_order_of_commit, joined
+from tsdb.stream.ordered_rows import in_storage_order
 from tsdb.stream.storage_order import groups
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
+from tsdb_format.types import Role
 
 if TYPE_CHECKING:
     from tsdb.catalog.table import Table
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
+    from tsdb_format.vector import Vector
 
+_EVERYONE = KeyFilter(())
 #: Rows of a window that are brought into the order of their commits at once, unless one commit alone has more.
 WINDOW_ROWS = 262_144
 #: Windows that old commits, which merged files hold together, are parted into at most: each looks at the numbers of all their rows.
@@ -92,23 +96,39 @@ class LiveSource:
         selection = Selection(table, predicate, self.history_stats, domains, computed)
         has_partner = KeyFilter(domains.columns)
         unlearned = Selection(table, predicate, ScanStats(self.scan.table), computed=computed) if domains else None
-        read = partial(self._read, selection, has_partner=has_partner)
-        for arrivals in ordered_map(read, groups(selection, first_rank), self.threads, first_alone=True):
-            if arrivals is not None:
-                selection.sources.count_touched()  # the fates of units are known at the end alone
-                self.history_stats.rows_returned += arrivals.count
-                yield from arrivals.slices(rows_max)
+        for arrivals in self._found(selection, groups(selection, first_rank), has_partner):
+            selection.sources.count_touched()  # the fates of units are known at the end alone
+            self.history_stats.rows_returned += arrivals.count
+            yield from arrivals.slices(rows_max)
         UnitCount(selection, unlearned).finish()
 
-    def _read(self, selection: Selection, group: list[RowSet], has_partner: KeyFilter) -> Arrivals | None:
-        """The wanted rows of a group, in the order of storage; None where there is none."""
-        parts = []
-        for rows in group:
+    def _found(self, selection: Selection, found: Iterable[list[RowSet]], has_partner: KeyFilter = _EVERYONE) -> Iterator[Arrivals]:
+        """The wanted rows of each group, in the order of storage; only of groups that have some."""
+        stored = [name for name in self.scan.columns if selection.sources.column(name).role not in (Role.TAG, Role.ATTRIBUTE)]
+
+        def read(item: tuple[RowSet, bool]) -> tuple[RowSet, list[Vector], bool]:
+            rows, is_last = item
             selection.stats.add_rows(rows.stored_rows)
             kept = has_partner.filtered(selection.filtered(rows))
+            return kept, [kept.read(name) for name in stored] if kept.count else [], is_last
+
+        items = ((rows, rows is group[-1]) for group in found for rows in group)
+        parts: list[tuple[RowSet, list[Vector]]] = []
+        for kept, vectors, is_last in ordered_map(read, items, self.threads, first_alone=True):
             if kept.count:
-                parts.append(Arrivals.of(kept, self.scan.columns))
-        return in_storage_order(parts, selection.table.devices) if parts else None
+                parts.append((kept, vectors))
+            if is_last and parts:
+                yield self._ordered(parts, stored, selection)
+                parts = []
+
+    def _ordered(self, parts: list[tuple[RowSet, list[Vector]]], stored: list[str], selection: Selection) -> Arrivals:
+        """Rows that were read, ``stored`` columns of them, as one."""
+        rows = in_storage_order([kept for kept, _ in parts], selection.table.devices)
+        columns = dict(zip(stored, zip(*(vectors for _, vectors in parts), strict=True), strict=True))
+        batch = Batch({}, rows.count)
+        for name in self.scan.columns:
+            batch.vectors[name] = rows.gathered(columns[name]) if name in columns else rows.tags(selection.sources.column(name))
+        return Arrivals(batch, rows)
 
     # ------------------------------------------------------------------------------------------------ what comes
 
@@ -122,9 +142,9 @@ class LiveSource:
             wanted = conjunction(self.scan.predicate, *commits, *_times(table, first))
             selection = Selection(table, wanted, self.change_stats, computed=computed_by(self.scan, table))
             if last == first + 1:
-                found = self._wanted(selection, groups(selection))
+                found = self._found(selection, groups(selection))
             else:
-                parts = list(self._wanted(selection, ([rows] for rows in selection.row_sets())))
+                parts = list(self._found(selection, ([rows] for rows in selection.row_sets())))
                 found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
             seen: dict[int, int] = {}
             for arrivals in found:
@@ -132,10 +152,6 @@ class LiveSource:
                 self.change_stats.rows_returned += arrivals.count
                 yield from arrivals.slices(rows_max)
             self._count_pages(selection, seen)
-
-    def _wanted(self, selection: Selection, found: Iterable[list[RowSet]]) -> Iterator[Arrivals]:
-        everyone = KeyFilter(())
-        return (rows for group in found if (rows := self._read(selection, group, everyone)) is not None)
 
     def deletes(self, snapshot: Snapshot, after: int, upto: int) -> Deletes:
         """The deletes of commits ``after`` < number ≤ ``upto``, ascending by number."""

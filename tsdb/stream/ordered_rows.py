@@ -1,0 +1,228 @@
+"""Rows of several row sets in the order of storage (tags, time, commit), without reading what says so.
+
+In each row set the rows of a device are a *run*, in order. The time index bounds each run's times, and its file the commits: where
+the runs of a device follow each other by these, runs are put in order, and nothing is read. Else times and commits of the rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsdb.catalog.device import DeviceTable
+from tsdb.exec.kernels import pieces as piece_kernels
+from tsdb.exec.kernels import ranges
+from tsdb.exec.rows import FileRows, RowSet, device_values
+from tsdb_format.schema import SEQUENCE_NAME, Column
+from tsdb_format.types import INT64
+from tsdb_format.vector import IntArray, Pool, Vector, concat_pools
+
+Int32Array = NDArray[np.int32]
+#: What is known by that name are the times, whatever their column is called.
+_TIME = "time"
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+class _Runs(NamedTuple):
+    """Runs of one row set: first row and number of rows in it, device, bounds of times and commits, and the file (−1: several)."""
+
+    start: IntArray
+    length: IntArray
+    device: Int32Array
+    low: IntArray
+    high: IntArray
+    first: IntArray
+    last: IntArray
+    file: IntArray
+
+
+class Pieces(NamedTuple):
+    """Pieces of row sets, end to end: ``length`` rows of ``part`` from ``start`` on each, all of one device."""
+
+    part: IntArray
+    start: IntArray
+    length: IntArray
+    device: Int32Array
+
+    def cut(self, first: int, last: int) -> Pieces:
+        """The pieces of the rows ``first`` up to ``last``."""
+        ends = np.cumsum(self.length)
+        some = slice(int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left")) + 1)
+        begins = ends[some] - self.length[some]
+        skipped, stop = np.maximum(first - begins, 0), np.minimum(ends[some], last) - begins
+        return Pieces(self.part[some], self.start[some] + skipped, stop - skipped, self.device[some])
+
+
+class OrderedRows:
+    """Pieces of row sets as rows in one order, whose times and commits are read when they are asked for."""
+
+    def __init__(
+        self, parts: Sequence[RowSet], pieces: Pieces, devices: DeviceTable, known: Mapping[str, IntArray] | None = None
+    ) -> None:
+        """``known`` are columns of these rows that were read already, by name; ``pieces`` are not empty."""
+        self._parts = parts
+        self._pieces = pieces
+        self._devices = devices
+        self._known = dict(known or {})
+        self.count = int(pieces.length.sum())
+
+    @property
+    def sequence(self) -> IntArray:
+        """The commit of every row."""
+        return self._column(SEQUENCE_NAME)
+
+    @property
+    def time(self) -> IntArray:
+        """Every row's time."""
+        return self._column(_TIME)
+
+    @property
+    def device(self) -> Int32Array:
+        """The table-wide device of every row."""
+        return np.repeat(self._pieces.device, self._pieces.length)
+
+    def slice(self, first: int, last: int) -> OrderedRows:
+        """The rows ``first`` up to ``last``, of which there are some."""
+        if first == 0 and last == self.count:
+            return self
+        known = {name: values[first:last] for name, values in self._known.items()}
+        return OrderedRows(self._parts, self._pieces.cut(first, last), self._devices, known)
+
+    def tags(self, column: Column) -> Vector:
+        """A tag or attribute of every row."""
+        found = device_values(self._devices, column, self._pieces.device)
+        return found.take(np.repeat(np.arange(len(found)), self._pieces.length)) if self.count > len(found) else found
+
+    def gathered(self, vectors: Sequence[Vector]) -> Vector:
+        """A column in this order, of its values for all rows of each part."""
+        pieces = self._pieces
+        if len(vectors) == 1 and len(vectors[0]) == self.count:
+            return vectors[0]
+        values, pool = _with_one_pool(vectors)
+        places = np.cumsum(pieces.length) - pieces.length
+        validity = None
+        if any(vector.validity is not None for vector in vectors):
+            validity = self._moved([vector.valid() for vector in vectors], places).view(np.bool_)
+        return Vector(vectors[0].type, self._moved(values, places), validity, pool)
+
+    def _moved(self, values: Sequence[NDArray[np.generic]], places: IntArray) -> NDArray[np.generic]:
+        pieces, first = self._pieces, values[0]
+        out = np.empty((self.count, *first.shape[1:]), first.dtype)
+        width = first.itemsize * int(np.prod(first.shape[1:]))
+        starts, stops, at = pieces.start * width, (pieces.start + pieces.length) * width, places * width
+        by_part = np.argsort(pieces.part, kind="stable")
+        bounds = np.searchsorted(pieces.part[by_part], np.arange(len(values) + 1))
+        for number, held in enumerate(values):
+            some = by_part[bounds[number] : bounds[number + 1]]
+            if len(some):
+                source = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
+                piece_kernels.move(source, starts[some], stops[some], at[some], out.reshape(-1).view(np.uint8))
+        return out
+
+    def _column(self, name: str) -> IntArray:
+        """The times or commits; only of the rows in the pieces is anything read."""
+        found = self._known.get(name)
+        if found is None:
+            pieces = self._pieces
+            used, part = np.unique(pieces.part, return_inverse=True)
+            begins = np.full(len(used), _INT64_MAX)
+            ends = np.zeros(len(used), np.int64)
+            np.minimum.at(begins, part, pieces.start)
+            np.maximum.at(ends, part, pieces.start + pieces.length)
+            some = [_between(self._parts[at], *bounds) for at, *bounds in zip(used, begins.tolist(), ends.tolist(), strict=True)]
+            read = OrderedRows(some, pieces._replace(part=part, start=pieces.start - begins[part]), self._devices)
+            columns = [Vector(INT64, rows.time()) if name == _TIME else rows.read(name) for rows in some]
+            found = self._known[name] = read.gathered(columns).values
+        return found
+
+
+def in_storage_order(parts: Sequence[RowSet], devices: DeviceTable) -> OrderedRows:
+    """The rows of row sets, at least one and none empty; those of one commit that are alike in tags and time as they came."""
+    runs = [_runs_of(rows) for rows in parts]
+    part = np.repeat(np.arange(len(parts)), [len(each.start) for each in runs])
+    every = runs[0] if len(runs) == 1 else _Runs._make(np.concatenate(columns) for columns in zip(*runs, strict=True))
+    if len(parts) == 1:
+        return OrderedRows(parts, Pieces(part, every.start, every.length, every.device), devices)
+    rank = devices.ranks_of(every.device)[0]
+    order = np.lexsort((every.first, every.high, every.low, rank))
+    part, rank, every = part[order], rank[order], _Runs._make(column[order] for column in every)
+    later = (every.first[1:] > every.last[:-1]) | ((every.first[1:] == every.last[:-1]) & (part[1:] > part[:-1]))
+    follows = (every.low[1:] > every.high[:-1]) | ((every.low[1:] == every.high[:-1]) & later)
+    follows |= (every.file[1:] == every.file[:-1]) & (every.file[1:] >= 0)  # a run in two row sets
+    if not (follows | (rank[1:] != rank[:-1])).all():
+        return _by_rows(parts, devices)
+    return OrderedRows(parts, Pieces(part, every.start, every.length, every.device), devices)
+
+
+def _by_rows(parts: Sequence[RowSet], devices: DeviceTable) -> OrderedRows:
+    """The rows of parts whose runs lie in each other."""
+    time = np.concatenate([rows.time() for rows in parts])
+    sequence = np.concatenate([rows.read(SEQUENCE_NAME).values for rows in parts])
+    device = np.concatenate([rows.device() for rows in parts])
+    counts = np.array([rows.count for rows in parts])
+    order = np.lexsort((sequence, time, devices.ranks_of(device)[0]))
+    part = np.repeat(np.arange(len(parts)), counts)[order]
+    device = device[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (order[1:] != order[:-1] + 1) | (part[1:] != part[:-1]) | (device[1:] != device[:-1])
+    starts = np.flatnonzero(begins)
+    part = part[starts]
+    pieces = Pieces(
+        part, order[starts] - (np.cumsum(counts) - counts)[part], np.diff(np.append(starts, len(order))), device[starts]
+    )
+    return OrderedRows(parts, pieces, devices, {_TIME: time[order], SEQUENCE_NAME: sequence[order]})
+
+
+def _runs_of(rows: RowSet) -> _Runs:
+    if not isinstance(rows, FileRows):
+        device, time = rows.device(), rows.time()
+        stop = _ends(device)
+        start = np.append(0, stop[:-1])
+        return _Runs(
+            start, stop - start, device[start], time[start], time[stop - 1], *_filled(len(start), _INT64_MIN, _INT64_MAX, -1)
+        )
+    held = rows.source.open_file
+    room = len(rows.starts) + len(held.file.row_start)
+    starts, stops, unit = np.empty((3, room), np.int64)
+    count = ranges.split_at(rows.starts, rows.stops, held.file.row_start, starts, stops, unit)
+    last = _ends(unit[:count]) - 1
+    unit, stop = unit[last], np.cumsum(stops[:count] - starts[:count])[last]
+    start, index = np.append(0, stop[:-1]), held.file.resource
+    known = _filled(len(unit), held.min_sequence, held.max_sequence, rows.source.index)
+    return _Runs(start, stop - start, held.device_number[unit], index.min_time[unit], index.max_time[unit], *known)
+
+
+def _ends(values: NDArray[np.generic]) -> IntArray:
+    """Where stretches of equal neighbours end."""
+    return np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
+
+
+def _filled(count: int, *values: int) -> list[IntArray]:
+    return [np.full(count, value) for value in values]
+
+
+def _between(rows: RowSet, first: int, last: int) -> RowSet:
+    """The rows ``first`` up to ``last`` of a row set."""
+    if first == 0 and last == rows.count:
+        return rows
+    if not isinstance(rows, FileRows):
+        place = np.arange(rows.count)
+        return rows.select((place >= first) & (place < last))
+    ends = np.cumsum(rows.stops - rows.starts)
+    some = slice(int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left")) + 1)
+    starts, stops = rows.starts[some].copy(), rows.stops[some].copy()
+    stops[-1] -= ends[some][-1] - last
+    starts[0] = rows.stops[some.start] - (ends[some.start] - first)
+    return FileRows(rows.source, starts, stops, last - first)
+
+
+def _with_one_pool(vectors: Sequence[Vector]) -> tuple[list[NDArray[np.generic]], Pool | None]:
+    """The values of vectors, as codes of one pool where they have any."""
+    pools = [vector.pool for vector in vectors if vector.pool is not None]
+    if not pools or all(pool is pools[0] for pool in pools):
+        return [vector.values for vector in vectors], pools[0] if pools else None
+    pool, shifts = concat_pools(pools)
+    return [vector.values + np.int32(shift) for vector, shift in zip(vectors, shifts, strict=True)], pool
