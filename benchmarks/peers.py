@@ -99,11 +99,17 @@ def compare(fleet: Fleet, name: str, folder: Path, only: str, flat: Table) -> li
 
 def _row(question: Question, stores: Sequence[Store]) -> Sequence[str]:
     """Ask every store in turn, again and again; check that the answers agree."""
-    answers = [store.ask(question.sql) for store in stores]
+    asks = [store.arrow if question.arrow else store.ask for store in stores]
+    answers = [_rows(ask(question.sql)) for ask in asks]
     for store, answer in zip(stores[1:], answers[1:], strict=True):
         _require_same(question, answers[0], answer, store.name)
-    medians = interleaved_medians([(store.ask, question.sql) for store in stores])
+    medians = interleaved_medians([(ask, question.sql) for ask in asks])
     return (question.name, *(milliseconds(median) for median in medians), ratio(min(medians[1:3]) / medians[0]))
+
+
+def _rows(answer: Any) -> Sequence[Sequence[Any]]:
+    """The rows of an answer, which may be a table."""
+    return answer if isinstance(answer, list) else list(zip(*(column.to_pylist() for column in answer.columns), strict=True))
 
 
 def _flat_row(label: str, fleet: Fleet, ours: Tsdb) -> Sequence[str]:

@@ -10,11 +10,15 @@ from tsdb_cli.fleet import COUNTER, END_NS, INTERVAL_NS, PERCENTAGES, Fleet
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``same``: the positions of the result columns that must be equal everywhere; others may differ where rows tie."""
+    """``same``: the positions of the result columns that must be equal everywhere; others may differ where rows tie.
+
+    ``arrow``: the answer is taken as an Arrow table; else as Python's tuples, which take either store as long to make.
+    """
 
     name: str
     sql: str
     same: tuple[int, ...]
+    arrow: bool = False
 
 
 def questions(fleet: Fleet) -> list[Question]:
@@ -24,6 +28,7 @@ def questions(fleet: Fleet) -> list[Question]:
     span_ns = min(fleet.ticks * INTERVAL_NS, 3_600 * 10**9)
     start = _instant(END_NS - span_ns - (fleet.ticks * INTERVAL_NS - span_ns) // 2)
     stop = _instant(END_NS - (fleet.ticks * INTERVAL_NS - span_ns) // 2)
+    last = "SELECT host, region, max(time) AS last, arg_max(usage, time) AS usage FROM cpu GROUP BY host, region ORDER BY host"
     sums = ", ".join(f"sum({name})" for name in (*PERCENTAGES, COUNTER))
     return [
         Question("newest 10", "SELECT * FROM cpu ORDER BY time DESC LIMIT 10", everything or (0,)),
@@ -39,10 +44,13 @@ def questions(fleet: Fleet) -> list[Question]:
             (0, 1, 2),
         ),
         Question("top 10 by value", "SELECT * FROM cpu ORDER BY usage DESC LIMIT 10", (3,)),
+        Question("last row per device", last, (0, 1, 2, 3)),
+        Question("last row per device, as Arrow", last, (0, 1, 2, 3), arrow=True),
         Question(
-            "last row per device",
-            "SELECT host, region, max(time) AS last, arg_max(usage, time) AS usage FROM cpu GROUP BY host, region ORDER BY host",
-            (0, 1, 2, 3),
+            "the same, all columns, as Arrow",
+            "SELECT DISTINCT ON (host) * FROM cpu ORDER BY host, time DESC",
+            tuple(range(9)),
+            arrow=True,
         ),
         Question(
             "hourly avg + max per region",

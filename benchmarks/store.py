@@ -1,10 +1,12 @@
-"""The stores of the comparison: each loads the same rows and answers the same SQL with Python tuples."""
+"""The stores of the comparison: each loads the same rows and answers the same SQL with Python tuples, or an Arrow table."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from tsdb_cli.fleet import COUNTER, CREATE_SQL, PERCENTAGES
 
@@ -20,6 +22,9 @@ class Store(Protocol):
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of the answer, as Python values."""
+
+    def arrow(self, sql: str) -> pa.Table:
+        """All rows of the answer, as a table."""
 
     def size_bytes(self) -> int:
         """Bytes on disk."""
@@ -52,6 +57,10 @@ class Tsdb:
         """All rows of the answer."""
         rows: list[tuple[Any, ...]] = self._db.sql(sql).fetchall()
         return rows
+
+    def arrow(self, sql: str) -> pa.Table:
+        """All rows of the answer, as a table."""
+        return self._db.sql(sql).arrow()
 
     def counters(self, sql: str) -> dict[str, Any]:
         """What the statement read and what it did not have to."""
@@ -109,6 +118,10 @@ class Duck:
         """All rows of the answer."""
         rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
         return rows
+
+    def arrow(self, sql: str) -> pa.Table:
+        """All rows of the answer, as a table."""
+        return self._connection.sql(sql).to_arrow_table()
 
     def size_bytes(self) -> int:
         """The database file or the Parquet file."""

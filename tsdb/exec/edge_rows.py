@@ -19,7 +19,7 @@ from tsdb_format.types import Kind, Role
 from tsdb_format.vector import IntArray, Vector
 
 #: Devices from which reading a value of each takes longer than finding out that it is kept.
-_DEVICES_MIN = 1_024
+_DEVICES_MIN = 256
 
 
 class Edge(NamedTuple):
