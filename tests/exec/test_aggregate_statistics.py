@@ -13,6 +13,7 @@ from support.aggregate_model import aggregated, same
 from support.history_case import History
 from support.snapshots import Row, holds, make_schema
 from tsdb.catalog.table import TableOptions
+from tsdb.exec.aggregate.bucket import Buckets
 from tsdb.exec.context import ExecContext
 from tsdb.exec.executor import execute
 from tsdb.plan.grouping import BucketKey, Call, ColumnKey, FixedWidth, GroupKey
@@ -20,6 +21,7 @@ from tsdb.plan.node import Aggregate, TableScan
 from tsdb.plan.predicate import And, Compare, Predicate
 from tsdb.settings import Settings
 from tsdb_format.types import DOUBLE, HUGEINT, INT64, STRING, TIMESTAMP_MS, Role
+from tsdb_format.vector import IntArray
 
 SCHEMA = make_schema(
     ("time", TIMESTAMP_MS, Role.TIME), ("host", STRING, Role.TAG), ("region", STRING, Role.TAG), ("usage", DOUBLE, Role.FIELD),
@@ -237,3 +239,18 @@ def test_the_newest_rows_answer_for_their_devices(history: History, keys: tuple[
 def test_where_the_newest_value_is_null_another_row_has_it(history: History) -> None:
     counters = asked(history, ON_TIME, (HOST,), Compare("time", "<=", 38))  # n is NULL at 38
     assert counters["rows_read"] > len(HOSTS)
+
+
+def test_groups_of_one_device_look_at_the_times_of_no_other(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    first_ticks = Buckets.first_ticks
+
+    def counted(buckets: Buckets, times: IntArray) -> IntArray:
+        looked_at.append(len(times))
+        return first_ticks(buckets, times)
+
+    monkeypatch.setattr(Buckets, "first_ticks", counted)
+    two_rows = And((Compare("host", "=", "b"), Compare("time", ">", 5), Compare("time", "<", 8)))
+    asked(history, NUMBERS, (HOUR, HOST), two_rows)
+    assert 1 in looked_at
+    assert max(looked_at) == 2  # the ends of all rows' times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -109,7 +110,8 @@ class RowBatch:
         """Where each device's rows end, and its number."""
         rows = self.rows
         if isinstance(rows, FileRows):
-            return _pieces(rows, rows.source.open_file.device_number.astype(np.int64))
+            stop, run = _pieces(rows)
+            return stop, rows.source.open_file.device_number[run].astype(np.int64)
         device = rows.device()
         ends = _changes(device)
         return ends, device[ends - 1].astype(np.int64)
@@ -153,7 +155,6 @@ class Segmenter:
         self.buckets = buckets
         self._indexed = indexed and len(buckets) > 0
         self._of_runs: dict[int, IntArray] = {}
-        self._bucket_of_runs: dict[int, tuple[IntArray, IntArray, BoolArray]] = {}
 
     def of_runs(self, source: FileSource) -> IntArray:
         """The group of each of a file's devices; of those that are not wanted it may be any."""
@@ -169,51 +170,45 @@ class Segmenter:
         rows = batch.rows
         if self.groups.count == 1 and not len(self.buckets):
             return Segments(np.array([rows.count]), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        found = self._from_index(rows) if self._indexed and isinstance(rows, FileRows) else None
-        if found is not None:
-            return found
-        piece_stop, piece_group = self._pieces(rows)
+        piece_stop, piece_group, known = self._pieces(rows)
+        if known is not None:
+            ends = np.append(np.flatnonzero((piece_group[1:] != piece_group[:-1]) | (known[1:] != known[:-1])), len(known) - 1)
+            return Segments(piece_stop[ends], piece_group[ends], known[ends])
         times = batch.time() if len(self.buckets) else _NO_TIMES
         room = rows.count if len(self.buckets) else len(piece_stop)
         stop, group, start = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
         count = kernels.segments(piece_stop, piece_group, times, self.buckets.described, stop, group, start)
         return Segments(stop[:count], group[:count], start[:count])
 
-    def _from_index(self, rows: FileRows) -> Segments | None:
-        """The segments of rows of devices each of which is in one bucket; None where one is in several."""
-        source = rows.source
-        known = self._bucket_of_runs.get(source.index)
-        if known is None:
-            first, last = (
-                self.buckets.first_ticks(times) for times in (source.file.resource.min_time, source.file.resource.max_time)
-            )
-            known = self._bucket_of_runs[source.index] = np.arange(len(first)), first, first == last
-        numbers, bucket, one = known
-        if not one.any():
-            return None
-        stop, run = _pieces(rows, numbers)
-        if not one[run].all():
-            return None
-        group, start = self.of_runs(source)[run], bucket[run]
-        ends = np.append(np.flatnonzero((group[1:] != group[:-1]) | (start[1:] != start[:-1])), len(run) - 1)
-        return Segments(stop[ends], group[ends], start[ends])
-
-    def _pieces(self, rows: RowSet) -> tuple[IntArray, IntArray]:
-        """Where each device's rows end, and its group."""
-        if isinstance(rows, FileRows):
-            return _pieces(rows, self.of_runs(rows.source))
-        device = rows.device()
-        ends = _changes(device)
-        return ends, self.groups.of_device[device[ends - 1]]
+    def _pieces(self, rows: RowSet) -> tuple[IntArray, IntArray, IntArray | None]:
+        """Where each device's rows end, its group, and the bucket that the time index has all its rows in; None: in several."""
+        if not isinstance(rows, FileRows):
+            device = rows.device()
+            ends = _changes(device)
+            return ends, self.groups.of_device[device[ends - 1]], None
+        source, index = rows.source, rows.source.file.resource
+        stop, run = _pieces(rows)
+        one = self.groups.count == 1
+        group = np.zeros(len(run), np.int64) if one else self.groups.of_device[source.open_file.device_number[run]]
+        if not self._indexed:
+            return stop, group, None
+        first, last = (self.buckets.first_ticks(times[run]) for times in (index.min_time, index.max_time))
+        return stop, group, first if np.array_equal(first, last) else None
 
 
-def _pieces(rows: FileRows, of_run: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the rows of each of a file's devices end, and what ``of_run`` has for it."""
+def _pieces(rows: FileRows) -> tuple[IntArray, IntArray]:
+    """Where the rows of each of a file's devices end, and the number that this has in the file."""
     row_start = rows.source.file.row_start
     room = min(rows.count, len(rows.starts) + len(row_start))
     stop, found = np.empty(room, np.int64), np.empty(room, np.int64)
-    count = kernels.pieces(row_start, rows.starts, rows.stops, of_run, stop, found)
+    count = kernels.pieces(row_start, rows.starts, rows.stops, _numbers(len(row_start) - 1), stop, found)
     return stop[:count], found[:count]
+
+
+@lru_cache(maxsize=8)
+def _numbers(count: int) -> IntArray:
+    """0 to ``count`` - 1: for questions about few of a file's devices, what all of them have is not made."""
+    return np.arange(count)
 
 
 def _changes(device: NDArray[np.int32]) -> IntArray:
