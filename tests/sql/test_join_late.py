@@ -88,7 +88,7 @@ def test_order_and_limit_take_only_what_they_leave(db: tsdb.Database) -> None:
     late, _ = both(db, f"{SEED} ORDER BY s.time DESC LIMIT 3")
     assert (late["take_rows"], late["take_rows_unique"]) == (3, 3)
     late, _ = both(db, f"{SEED} WHERE f.n % 2 = 1 OR f.n > 10 ORDER BY f.n LIMIT 7 OFFSET 2")
-    assert late["take_rows"] == SELECTED  # the condition is DuckDB's, and so are order and limit
+    assert late["take_rows"] == 7  # of a condition that DuckDB computes, too
 
 
 def test_a_row_that_many_repeat_is_read_once(db: tsdb.Database) -> None:

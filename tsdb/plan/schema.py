@@ -77,6 +77,8 @@ def output_schema(plan: Plan, snapshot: Catalog) -> list[tuple[str, ColumnType]]
             early = [(name, kind) for name, kind in output_schema(child, snapshot) if name != key]
             late = output_schema(TableScan(table, tuple(column for _, column in columns)), snapshot)
             return [*early, *((name, kind) for (name, _), (_, kind) in zip(columns, late, strict=True))]
+        case DuckQuery(inputs=((_, child),), looks_at=frozenset()):
+            return output_schema(child, snapshot)
         case DuckQuery(columns=columns) if columns:
             return list(columns)
         case Given(columns=columns):

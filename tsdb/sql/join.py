@@ -6,7 +6,7 @@ does not fit leaves the whole SELECT to ``tsdb.sql.rewrite``, where its joins al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,12 +14,13 @@ from sqlglot import exp
 from tsdb.catalog.table import Table
 from tsdb.plan.node import DuckQuery, Plan, Project, SortKey, TableScan
 from tsdb.plan.transform import transform
+from tsdb.quoting import quoted_name
 from tsdb.sql.blob_size import blob_sizes_asked
 from tsdb.sql.clause import text_place
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
 from tsdb.sql.join_binder import Found, JoinBinder, Step, surroundings
-from tsdb.sql.join_list import list_place, list_splices
+from tsdb.sql.join_list import NAMING, column_place, list_place, list_splices
 from tsdb.sql.join_query import Beyond, items_of
 from tsdb.sql.literal import only
 from tsdb.sql.native import UNSORTABLE, unique_names
@@ -51,8 +52,13 @@ class _SelectBinder(JoinBinder):
         """The plan, and the names that it shows, None where DuckDB computes the list."""
         steps = [self._step(number, join) for number, join in enumerate(self._joins)]
         where = self._select.args.get("where")
+        #: Conditions that DuckDB computes, with what they look at.
+        self._computing: dict[tuple[int, int], list[tuple[exp.Column, Found]]] = {}
         for part in conjuncts(where.this if where is not None else None):
-            self._where(part, steps)
+            try:
+                self._where(part, steps)
+            except Beyond:
+                self._compute(part)
         outputs = self._outputs()
         keys = self._sort_keys(outputs)
         counts = bind_counts(self._select, self._environment)
@@ -60,12 +66,49 @@ class _SelectBinder(JoinBinder):
             raise Beyond
         if outputs is None:
             return self._computed(steps, keys, *counts), None
+        self._refuse_narrow(outputs)
         for at, column in outputs:
             self._name(at, column)
         names = tuple(self._shown)
         shown = unique_names(list(names))
         columns = tuple((name, self._name(*found)) for name, found in zip(shown, outputs, strict=True))
         return Project(self._rows(steps, keys, *counts), columns), names
+
+    def _compute(self, part: exp.Expr) -> None:
+        """Have DuckDB compute a condition on the joined rows, if it speaks of their columns alone."""
+        place = self._around.condition_place(part)
+        if place is None or self._is_live or any(isinstance(node, (*NAMING, exp.Query)) for node in part.walk()):
+            raise Beyond
+        columns = [(node, self._resolve(node, len(self._sources))) for node in part.find_all(exp.Column)]
+        known = [(node, found) for node, found in columns if found is not None]
+        if len(known) < len(columns):
+            raise Beyond
+        for _, found in known:
+            self._name(*found)
+        self._computing[place] = known
+
+    def _refuse_narrow(self, outputs: Iterable[Found]) -> None:
+        """Raise Beyond where DuckDB filters and nothing is gained by sorting and limiting here: no column is wide."""
+        if self._computing and not any(column.type.kind in UNSORTABLE for _, column in outputs):
+            raise Beyond
+
+    def _filtered(self, rows: Plan) -> Plan:
+        if not self._computing:
+            return rows
+        from tsdb.sql.assembly import assemble
+
+        splices, at, text = [], 0, f"SELECT * FROM {INPUT_PREFIX}0 WHERE ("
+        for (start, end), columns in sorted(self._computing.items(), key=lambda item: item[0]):
+            splices.append((at, start, text))
+            for node, found in columns:
+                place = column_place(node)
+                if place is None or not start <= place[0] < place[1] <= end:
+                    raise Beyond
+                splices.append((*place, quoted_name(self._name(*found))))
+            at, text = end, ") AND ("
+        splices.append((at, self._query.tokens[-1].end, ")"))
+        looks_at = frozenset(self._name(*found) for columns in self._computing.values() for _, found in columns)
+        return replace(assemble(self._query, splices, ((f"{INPUT_PREFIX}0", rows),), self._environment), looks_at=looks_at)
 
     def _computed(self, steps: Sequence[Step], keys: tuple[SortKey, ...], limit: int | None, offset: int) -> DuckQuery:
         """The list computed by DuckDB over the joined rows."""
@@ -80,6 +123,8 @@ class _SelectBinder(JoinBinder):
         splices = list_splices(self._query, self._select, place, self._shown_as(), self._reference, self._all_written)
         if splices is None:
             raise Beyond
+        named = {f"{source.alias}.{column.name}": column for source in self._sources for column in source.columns}
+        self._refuse_narrow((0, named[name]) for name in self._named if name in named)
         rows = transform(self._rows(steps, keys, limit, offset), self._with_sizes)
         child = Project(rows, tuple((each, each) for each in self._named))
         start, end = text_place(tokens, place)

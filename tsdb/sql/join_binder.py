@@ -96,9 +96,14 @@ class JoinBinder:
         plan = self._joined(steps)
         if self._above:
             plan = Filter(plan, And(tuple(self._above)))
+        plan = self._filtered(plan)
         if keys:
             plan = Sort(plan, keys)
         return Limit(plan, limit, offset) if limit is not None or offset else plan
+
+    def _filtered(self, rows: Plan) -> Plan:
+        """The joined rows for which the conditions are true that are not native; here there are none."""
+        return rows
 
     def _is_merged(self, at: int, name: str, merged: Mapping[str, Found]) -> bool:
         """Whether a side's column is shown as that of another."""

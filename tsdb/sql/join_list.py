@@ -19,6 +19,8 @@ from tsdb.sql.token import PARAMETER, Token
 from tsdb.sql.tree import span
 
 Splice = tuple[int, int, str]
+#: What gives names to things that are no columns of a side.
+NAMING = (exp.Lambda, exp.Comprehension, exp.Kwarg, exp.PropertyEQ, exp.Columns, exp.PositionalColumn, exp.Pivot, exp.Lateral)
 #: What a reference becomes above the joins, None where it names an item of the list; raises where it may be something else.
 Name = Callable[[exp.Column], str | None]
 #: The columns of ``*`` and ``t.*`` as text above the joins, with the names that are shown.

@@ -127,6 +127,11 @@ class Surroundings:
 
     def condition(self, part: exp.Expr) -> Query | None:
         """The text of a conjunct of WHERE; None where it is not found."""
+        place = self.condition_place(part)
+        return None if place is None else part_of(self.query, *place)
+
+    def condition_place(self, part: exp.Expr) -> tuple[int, int] | None:
+        """Where the text of a conjunct of WHERE is; None where it is not found."""
         where, body = part.find_ancestor(exp.Where), self.clauses.body("WHERE")
         if where is None or body is None:
             return None
@@ -136,7 +141,7 @@ class Surroundings:
         number = next((at for at, node in enumerate(nodes) if node is part), -1)
         if number < 0 or len(places) != len(nodes):  # BETWEEN has an AND, too
             return None
-        return part_of(self.query, *text_place(tokens, places[number]))
+        return text_place(tokens, places[number])
 
     def _place(self, node: exp.Expr) -> tuple[int, int]:
         return text_place(self.query.tokens, self.places[id(node)].place)

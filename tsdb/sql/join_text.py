@@ -19,7 +19,7 @@ from tsdb.sql.clause import text_place
 from tsdb.sql.condition import conjuncts
 from tsdb.sql.environment import Environment
 from tsdb.sql.join_binder import JoinBinder, Step, surroundings
-from tsdb.sql.join_list import column_place, list_splices
+from tsdb.sql.join_list import NAMING, column_place, list_splices
 from tsdb.sql.join_query import Beyond, Surroundings, items_of
 from tsdb.sql.join_source import Origin
 from tsdb.sql.key import stands_alone
@@ -33,8 +33,6 @@ _SHAPE = (
 )  # fmt: skip
 #: Clauses whose columns are renamed, besides the select list.
 _RENAMED = ("group", "having", "qualify", "windows", "order", "distinct")
-#: What gives names to things that are no columns of a side.
-_NAMING = (exp.Lambda, exp.Comprehension, exp.Kwarg, exp.PropertyEQ, exp.Columns, exp.PositionalColumn, exp.Pivot, exp.Lateral)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ class _TextBinder(JoinBinder):
         """Raise Beyond where names may be others than columns of the sides."""
         for root in nodes:
             for node in root.walk():
-                if isinstance(node, _NAMING):
+                if isinstance(node, NAMING):
                     raise Beyond("a lambda, COLUMNS or the like gives names to what is no column")
                 if isinstance(node, exp.Select) and not stands_alone(node, self._tables, self._frames):
                     raise Beyond("a subquery may speak of the sides")

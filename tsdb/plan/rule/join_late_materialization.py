@@ -63,7 +63,7 @@ class _Rule:
     def rewritten(self, plan: Plan) -> Plan:
         """The plan with the topmost joins of it rewritten."""
         match plan:
-            case HashJoin() | Limit() | TopK() | Sort() | Filter() if _join_below(plan) is not None:
+            case HashJoin() | Limit() | TopK() | Sort() | Filter() | DuckQuery() if _join_below(plan) is not None:
                 return self._deferred(plan)
             case Project(child=child):
                 return replace(plan, child=self.rewritten(child))
@@ -156,9 +156,15 @@ class _Rule:
 
 def _join_below(plan: Plan) -> HashJoin | None:
     """The join whose rows a plan filters, sorts and limits, and nothing else."""
-    while isinstance(plan, Limit | TopK | Sort | Filter):
-        plan = plan.child
-    return plan if isinstance(plan, HashJoin) else None
+    while not isinstance(plan, HashJoin):
+        match plan:
+            case Limit(child=child) | TopK(child=child) | Sort(child=child) | Filter(child=child):
+                plan = child
+            case DuckQuery(inputs=((_, child),), looks_at=frozenset()):
+                plan = child
+            case _:
+                return None
+    return plan
 
 
 def _needed(plan: Plan) -> frozenset[str]:
@@ -168,6 +174,8 @@ def _needed(plan: Plan) -> frozenset[str]:
             return _needed(child) | {key.column for key in keys}
         case Filter(child=child, predicate=predicate):
             return _needed(child) | columns_of(predicate)
+        case DuckQuery(inputs=((_, child),), looks_at=frozenset() as looked_at):
+            return _needed(child) | looked_at
         case Limit(child=child):
             return _needed(child)
     return frozenset()
@@ -190,6 +198,9 @@ def _looked_at(join: HashJoin, side: Side) -> set[str]:
 
 def _narrowed(plan: Plan, leaf: _Leaf, key: str) -> Plan:
     """The plan with a leaf's late columns left out, and its row id led to the top instead."""
+    if isinstance(plan, DuckQuery):
+        ((name, child),) = plan.inputs
+        return replace(plan, inputs=((name, _narrowed(child, leaf, key)),))
     if not isinstance(plan, HashJoin):
         assert isinstance(plan, Limit | TopK | Sort | Filter)
         return replace(plan, child=_narrowed(plan.child, leaf, key))
