@@ -106,10 +106,14 @@ class DuckRun:
         self._stand_ins.append((original, stand_in))
 
     def settle(self) -> None:
-        """Have whole counters: run unless that happened, and give those of narrowed scans to the plan's own nodes."""
+        """Have whole counters: run to the end unless that happened, and attribute them."""
         if not self._started or self._parted:
             for _ in self.reader():
                 pass
+        self.attribute()
+
+    def attribute(self) -> None:
+        """Give the counters of narrowed scans, as they are, to the plan's own nodes."""
         for original, stand_in in self._stand_ins:
             found = self.context.stats.of(stand_in)
             if found is not None:
@@ -295,5 +299,5 @@ def run_duck_query(plan: DuckQuery, context: ExecContext) -> Iterator[Batch]:
         columns = [(name, parse_type(kind)) for name, kind in zip(run.columns, run.types, strict=True)]
         yield from vectors_of(run.reader(), columns)
     finally:
-        run.settle()
+        run.attribute()  # whoever reads no more wants no more
         run.close()
