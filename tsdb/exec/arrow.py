@@ -75,8 +75,8 @@ class Converter:
             return pa.array(vector.to_physical_list(), pa.decimal128(38, 0))
         if vector.pool is None:
             return _plain_array(vector)
-        if vector.type.kind is Kind.BLOB and _is_plain(vector, vector.pool):
-            return _blob_array(vector, vector.pool)
+        if not (self._dictionaries and vector.type.kind is Kind.STRING) and _is_plain(vector, vector.pool):
+            return _whole_pool_array(vector, vector.pool)
         if vector.type.kind is Kind.STRING and not self._dictionaries and _is_repetitive(vector):
             found = repeat_strings(vector.pool, vector.values)
             if found is not None:
@@ -109,15 +109,15 @@ def _is_repetitive(vector: Vector) -> bool:
 
 
 def _is_plain(vector: Vector, pool: Pool) -> bool:
-    """Whether the rows' blobs are those of the pool, in its order, and all of them fit into an array of blobs."""
+    """Whether the rows' strings are those of the pool, in its order, and all of them fit into a plain array."""
     return len(pool) == len(vector) > 0 and len(pool.data) < 2**31 and bool((vector.values == np.arange(len(pool))).all())
 
 
-def _blob_array(vector: Vector, pool: Pool) -> Any:
-    """A pool's blobs as an array, without a copy."""
+def _whole_pool_array(vector: Vector, pool: Pool) -> Any:
+    """A pool's strings or blobs as an array, without a copy of them."""
     offsets, data = pa.py_buffer(pool.offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(pool.data))
     validity = None if vector.validity is None else pa.py_buffer(np.packbits(vector.validity, bitorder="little"))
-    return pa.Array.from_buffers(_PLAIN[Kind.BLOB], len(vector), [validity, offsets, data])
+    return pa.Array.from_buffers(_PLAIN[vector.type.kind], len(vector), [validity, offsets, data])
 
 
 def _pool_array(pool: Pool, kind: Kind) -> Any:
