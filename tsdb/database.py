@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakMethod, WeakSet
+from weakref import WeakMethod
 
+from tsdb.exec.under_way import UnderWay
 from tsdb.settings import Settings
 from tsdb.storage.store import Store
 from tsdb_format.errors import Closed, ReadOnly
@@ -38,7 +39,7 @@ class Database:
         )
         self._session: Session | None = None
         self._opening = threading.Lock()
-        self._live: WeakSet[LiveQuery] = WeakSet()
+        self._under_way = UnderWay()
         self._initial = chosen
         self._views: ViewKeeper | None = None
         if mode == "rw" and self._store.views():
@@ -68,7 +69,7 @@ class Database:
 
         chosen = self.settings if settings is None else self.settings.changed(settings)
         made = live_query(self._opened(), text, params, chosen, resume)
-        self._live.add(made)
+        self._under_way.follow(made)
         return made
 
     def multi_query(
@@ -201,7 +202,7 @@ class Database:
         if store is None:
             return
         with store.closing:
-            for live in tuple(self._live):
+            for live in self._under_way.live:
                 live.close()
             if self._views is not None:
                 self._views.close()
@@ -223,7 +224,7 @@ class Database:
         with self._opening:
             session = self._session
             if session is None:
-                session = self._session = Session(self._opened(), self._initial)
+                session = self._session = Session(self._opened(), self._initial, self._under_way)
                 session.views_changed = _weakly(self._keep_views)
         return session
 

@@ -122,9 +122,14 @@ def _pages(file: OpenFile) -> int | None:
     return None
 
 
-def queries(under_way: UnderWay) -> Listing:
-    """The queries of this handle that are under way: how long, and how many rows their scans have given."""
-    return Listing(("id", "query", "seconds", "rows"), (INT64, STRING, DOUBLE, INT64), under_way.rows())
+def queries(under_way: UnderWay, newest: int) -> Listing:
+    """The queries of this handle that are under way: how long, and how many rows their scans, or live ones, have given.
+
+    Of live ones also the phase ('history' or 'live'), and how many commits they are behind ``newest``, where that is known.
+    """
+    names = ("id", "query", "seconds", "rows", "phase", "sequence", "behind")
+    made = [(*each, None if each[-1] is None else max(newest - each[-1], 0)) for each in under_way.rows()]
+    return Listing(names, (INT64, STRING, DOUBLE, INT64, STRING, INT64, INT64), made)
 
 
 def settings(current: Settings, name: str | None, snapshot: Snapshot) -> Listing:

@@ -83,14 +83,15 @@ class _Prepared:
 class Session:
     """Statements of one database handle. Thread-safe: everything kept is immutable and replaced whole."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, under_way: UnderWay | None = None) -> None:
         self._store = store
         self._settings = settings
         self._statements: dict[str, Statement] = {}
         self._planners: dict[object, Planner] = {}
         self._plans: dict[Any, _Prepared] = {}
         self._changing = threading.Lock()
-        self._under_way = UnderWay()
+        #: What is under way, for SHOW QUERIES.
+        self.under_way = UnderWay() if under_way is None else under_way
         #: Called when a view was created or dropped.
         self.views_changed: Callable[[], None] = lambda: None
 
@@ -140,7 +141,7 @@ class Session:
         if empty:
             plan = _without_rows(prepared.bound.plan)
             prepared = replace(prepared, bound=replace(prepared.bound, plan=plan))
-        source = _source(prepared, snapshot, settings.changed(query.settings), query.text, self._under_way)
+        source = _source(prepared, snapshot, settings.changed(query.settings), query.text, self.under_way)
         return prepared.bound.plan, source
 
     def _query(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot, key: object) -> Result:
@@ -167,7 +168,7 @@ class Session:
         """Results of few rows are computed at once; others when they are asked for."""
         if prepared.settings:
             settings = settings.changed(prepared.settings)
-        source = _source(prepared, snapshot, settings, text, self._under_way)
+        source = _source(prepared, snapshot, settings, text, self.under_way)
         if prepared.bounded:
             source.settle()
         return Result(source)
@@ -238,7 +239,7 @@ class Session:
             case ShowFiles(table):
                 return listing.files(snapshot, None if table is None else self._store.table(table).name)
             case ShowQueries():
-                return listing.queries(self._under_way)
+                return listing.queries(self.under_way, snapshot.sequence)
 
     def _create_view(self, statement: CreateView, settings: Settings) -> None:
         from tsdb.stream.view.definition import define
@@ -323,7 +324,7 @@ class Session:
         plan, stats, more = prepared.bound.plan, None, {}
         tables = {table.name: table for table in prepared.tables}
         settings = settings.changed(statement.query.settings)
-        source = _source(prepared, snapshot, settings, statement.query.text, self._under_way)
+        source = _source(prepared, snapshot, settings, statement.query.text, self.under_way)
         pushed = source.pushed()  # also raises what the query would raise
         if statement.analyze:
             started = time.perf_counter()

@@ -1,32 +1,134 @@
-"""Threads for kernels that release the interpreter lock: one shared pool, ordered results, bounded look-ahead."""
+"""Threads for kernels that release the interpreter lock: one shared pool, ordered results, bounded look-ahead.
+
+A signal's handler may raise between any two steps of the main thread. Locks written in Python, those of ``concurrent.futures`` and
+of ``threading.Condition`` among them, are left locked where that happens as they are entered, and whoever needs them next waits for
+ever. Here whoever hands work over meets queues alone, each of whose steps is done or not.
+"""
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 
+class Task(Generic[Out]):
+    """A call that a thread of a pool makes. One thread waits for it."""
+
+    def __init__(self, call: Callable[[], Out]) -> None:
+        self._call: Callable[[], Out] | None = call
+        self._claims = deque((None,))
+        self._told: SimpleQueue[None] = SimpleQueue()
+        self._result: Out | None = None
+        self._error: BaseException | None = None
+        #: Whether it was made, or never will be.
+        self.done = False
+
+    def run(self) -> None:
+        """Make the call, unless it was cancelled."""
+        call = self._call
+        if call is None or not self._claim():
+            return
+        try:
+            self._result = call()
+        except BaseException as error:  # noqa: BLE001 (whoever waits hears of it, whatever it is)
+            self._error = error
+        del call
+        self._end()
+
+    def cancel(self) -> bool:
+        """Have it not made; whether that was possible."""
+        if self._claim():
+            self._end()
+            return True
+        return False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is done, or so many seconds; whether it is."""
+        if not self.done:
+            with suppress(Empty):
+                self._told.get(timeout=timeout)
+        return self.done
+
+    def result(self) -> Out:
+        """What the call returned; raises what it raised."""
+        self.wait()
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame
+        return self._result  # type: ignore[return-value]  # it was made
+
+    def _claim(self) -> bool:
+        """Whether the caller is the first to decide what becomes of it."""
+        try:
+            self._claims.pop()
+        except IndexError:
+            return False
+        return True
+
+    def _end(self) -> None:
+        self._call = None
+        self.done = True
+        self._told.put(None)
+
+
+class Threads:
+    """At most so many threads, which start when first needed (0.1 ms) and wait idle after, until the process ends."""
+
+    def __init__(self, count: int) -> None:
+        self._waiting: SimpleQueue[Task[object] | None] = SimpleQueue()
+        self._ended: SimpleQueue[None] = SimpleQueue()
+        self._to_start = deque(range(count))
+        self._count = count
+        self._process = os.getpid()
+        atexit.register(self._end)
+
+    def submit(self, task: Task[Out]) -> None:
+        """Have a thread run a task; tasks begin in the order in which they came."""
+        self._waiting.put(task)  # type: ignore[arg-type]  # what it returns is nothing to the thread
+        with suppress(IndexError):
+            self._to_start.pop()
+            _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        while (task := self._waiting.get()) is not None:
+            task.run()
+            del task
+        self._ended.put(None)
+
+    def _end(self) -> None:
+        """Wait for what the threads are at: nothing of it may be under way when the interpreter goes."""
+        if self._process != os.getpid():
+            return  # a forked child has none of these threads
+        started = self._count - len(self._to_start)
+        for _ in range(started):
+            self._waiting.put(None)
+        for _ in range(started):
+            self._ended.get()
+
+
 @cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """The pool of that size of a process: a forked child has its parent's pools, but none of their threads."""
-    from concurrent.futures import ThreadPoolExecutor
-
+def _threads(count: int, process: int) -> Threads:
+    """The threads of that number of a process: a forked child has its parent's pools, but none of their threads."""
     del process
-    return ThreadPoolExecutor(threads, thread_name_prefix="tsdb")
+    return Threads(count)
 
 
-def pool(threads: int) -> ThreadPoolExecutor:
-    """This process's pool of that size. Its threads start when first needed (0.2 ms) and wait idle after."""
-    return _pool(threads, os.getpid())
+def submit(task: Task[Out], threads: int) -> None:
+    """Have a task run by one of ``threads`` threads, which this process shares."""
+    _threads(threads, os.getpid()).submit(task)
 
 
 def ordered_map(
@@ -45,17 +147,18 @@ def ordered_map(
     if threads <= 1:
         yield from map(function, source)
         return
-    waiting: deque[Future[Out]] = deque()
+    waiting: deque[Task[Out]] = deque()
     try:
         for item in source:
-            waiting.append(pool(threads).submit(function, item))
+            task = Task(partial(function, item))
+            waiting.append(task)
+            submit(task, threads)
             if len(waiting) >= (ahead or 2 * threads):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for future in waiting:
-            future.cancel()
-        for future in waiting:
-            if not future.cancelled():
-                future.exception()
+        for task in waiting:
+            task.cancel()
+        for task in waiting:
+            task.wait()

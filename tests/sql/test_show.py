@@ -102,8 +102,8 @@ def test_queries_under_way(db: tsdb.Database) -> None:
     for result in started:
         assert result.fetchone() is not None
     listed = db.sql("SHOW QUERIES").fetchall()
-    assert [text for _, text, _, _ in listed] == [native, duck]
-    assert all(seconds >= 0 and rows > 0 for _, _, seconds, rows in listed)
+    assert [text for _, text, *_ in listed] == [native, duck]
+    assert all(seconds >= 0 and rows > 0 for _, _, seconds, rows, *_ in listed)
     seen: list[object] = []
     thread = threading.Thread(target=lambda: seen.extend(db.sql("SHOW QUERIES").fetchall()))
     thread.start()
@@ -177,3 +177,22 @@ def test_show_of_a_table_names_what_lists_its_columns(db: tsdb.Database) -> None
         db.sql("SHOW CPU")
     with pytest.raises(tsdb.NotFound, match="no setting 'cpux'; SHOW SETTINGS"):
         db.sql("SHOW cpux")
+
+
+def test_live_queries_are_listed_until_they_are_closed(db: tsdb.Database) -> None:
+    text = "SELECT time, usage FROM cpu"
+    count = db.sql("SELECT count(*) FROM cpu").fetchall()[0][0]
+    with db.stream(text, settings={"seek_to": "earliest", "stream_batch_rows": 2}) as rows:
+        first = len(next(rows).fetchall())
+        [(number, query, seconds, given, phase, sequence, behind)] = db.sql("SHOW QUERIES").fetchall()
+        assert (query, given, phase, sequence, behind) == (text, first, "history", None, None)
+        assert number > 0
+        assert seconds >= 0
+        while first < count:
+            first += len(next(rows).fetchall())
+        for host in ("late", "later"):
+            db.sql(f"INSERT INTO cpu (time, host, usage) VALUES ('2030-01-01', '{host}', 1)")
+        assert len(next(rows).fetchall()) == 2
+        [(again, _, _, given, phase, sequence, behind)] = db.sql("SHOW QUERIES").fetchall()
+        assert (again, given, phase, behind) == (number, count + 2, "live", 1)  # of the newest commit there may be more rows
+    assert db.sql("SHOW QUERIES").fetchall() == []

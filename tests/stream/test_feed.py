@@ -54,7 +54,7 @@ def test_waiting_ends(db: tsdb.Database, mode: str) -> None:
     assert feed.wait(newest) == newest
     with pytest.raises(tsdb.Closed):
         feed.snapshot()
-    assert handle._opened()._versions._listeners == ()
+    assert not len(handle._opened()._versions.listeners)
     if mode == "r":
         handle.close()
 

@@ -6,10 +6,8 @@ scanned twice runs twice.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -17,6 +15,7 @@ import pyarrow as pa
 
 from tsdb.exec.arrow import vectors_of
 from tsdb.exec.batch import Batch
+from tsdb.exec.duck_call import interruptible
 from tsdb.exec.duck_error import details, translate
 from tsdb.exec.duck_input import scan_of
 from tsdb.exec.duck_loan import Loan, borrow
@@ -25,15 +24,12 @@ from tsdb.plan.predicate import Predicate, conjuncts
 from tsdb.plan.schema import output_schema
 from tsdb.quoting import quoted_name
 from tsdb_format.errors import Closed, Error, InvalidInput
-from tsdb_format.parallel import pool
 from tsdb_format.types import ColumnType, parse_type
 
 if TYPE_CHECKING:
     from tsdb.exec.context import ExecContext
 
 _EXPLAIN = "EXPLAIN "
-#: Seconds after which a query that has not heard of an interrupt is told again.
-_AGAIN_S = 0.05
 #: Rows of the record batches that DuckDB hands out.
 BATCH_ROWS = 65_536
 
@@ -43,7 +39,7 @@ class DuckRun:
 
     def __init__(self, plan: DuckQuery, make_context: Callable[[], ExecContext]) -> None:
         self.plan = plan
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self._make_context = make_context
         self.context = make_context()
         #: Filters that DuckDB's optimizer has brought down to scans, which apply them; by the identity of the scan.
@@ -85,7 +81,7 @@ class DuckRun:
 
     def _relate(self, connection: Any) -> Any:
         parameters = list(self.plan.parameters) or None
-        relation = connection.sql(self.plan.sql, params=parameters)
+        relation = interruptible(lambda: connection.sql(self.plan.sql, params=parameters), connection)  # it asks inputs for rows
         if relation is None or all(self._shown(column) == column for column in relation.columns):
             return relation
         names = ", ".join(quoted_name(self._shown(column)) for column in relation.columns)
@@ -93,7 +89,7 @@ class DuckRun:
 
     def pushed(self) -> dict[int, list[Predicate]]:
         """What scans (by identity) apply besides their own predicates, as DuckDB's optimizer finds it."""
-        self._guarded(lambda: self.cursor.execute(f"{_EXPLAIN}{self.plan.sql}", list(self.plan.parameters)).fetchall())
+        self._guarded(lambda: self._execute(self.cursor, f"{_EXPLAIN}{self.plan.sql}"))
         made: dict[int, list[Predicate]] = {}
         for _, scan in self.plan.inputs:
             own = conjuncts(scan.predicate) if isinstance(scan, TableScan) else ()
@@ -150,7 +146,7 @@ class DuckRun:
             return act()
         except BaseException as error:
             self._loan.spoil()
-            failure: Exception | None = self.failure
+            failure: BaseException | None = self.failure
             if isinstance(error, duckdb.Error):
                 if failure is not None:
                     raise failure from None
@@ -163,7 +159,7 @@ class DuckRun:
         """DuckDB's error as one of ours, speaking of tables rather than of inputs."""
         if not details(error):
             try:  # what only binds does not tell the place
-                self.cursor.execute(f"{_EXPLAIN}{self.plan.sql}", list(self.plan.parameters))
+                self._execute(self.cursor, f"{_EXPLAIN}{self.plan.sql}")
             except duckdb.Error as told:
                 if details(told):
                     return self._spoken(told, len(_EXPLAIN))
@@ -187,7 +183,7 @@ class DuckRun:
         """One run to the end."""
         self._start()
         with self.context.under_way():
-            return self._guarded(lambda: _interruptible(act, self.cursor))
+            return self._guarded(lambda: interruptible(act, self.cursor))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as Python values."""
@@ -213,7 +209,7 @@ class DuckRun:
         self._streams.append(loan)
         relation = self._guarded(lambda: self._relate(loan.connection))
         made = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-        running = self._guarded(lambda: _interruptible(lambda: made(BATCH_ROWS), loan.connection))
+        running = self._guarded(lambda: interruptible(lambda: made(BATCH_ROWS), loan.connection))
         return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running, loan))
 
     def _guarded_batches(self, running: Any, loan: Loan) -> Iterator[Any]:
@@ -221,7 +217,7 @@ class DuckRun:
         with self.context.under_way():
             while True:
                 try:
-                    batch = _interruptible(running.read_next_batch, loan.connection)
+                    batch = interruptible(running.read_next_batch, loan.connection)
                 except StopIteration:
                     break
                 except (pa.ArrowException, duckdb.Error, OSError) as error:
@@ -241,8 +237,8 @@ class DuckRun:
         loan = borrow(self)
         try:
             with self.context.under_way():
-                self._guarded(lambda: loan.connection.execute(self.plan.sql, list(self.plan.parameters)))
-                while part := self._guarded(lambda: loan.connection.fetchmany(count)):
+                self._guarded(lambda: self._execute(loan.connection, self.plan.sql))
+                while part := self._guarded(lambda: interruptible(lambda: loan.connection.fetchmany(count), loan.connection)):
                     yield part
             self._parted = False
         finally:
@@ -251,12 +247,16 @@ class DuckRun:
     def execute(self, sql: str, parameters: Sequence[object]) -> None:
         """Run another statement on the same connection, which sees the same inputs."""
         self._loan.spoil()
-        self._guarded(lambda: self.cursor.execute(sql, list(parameters)), own_text=False)
+        self._guarded(lambda: interruptible(lambda: self.cursor.execute(sql, list(parameters)), self.cursor), own_text=False)
 
     def read(self, sql: str, columns: list[tuple[str, ColumnType]]) -> list[Batch]:
         """The rows of another query on the same connection, whose columns are of our types."""
         relation = self._guarded(lambda: self.cursor.sql(sql), own_text=False)
-        return list(vectors_of(self._guarded(lambda: relation.to_arrow_table().to_batches(), own_text=False), columns))
+        table = self._guarded(lambda: interruptible(relation.to_arrow_table, self.cursor), own_text=False)
+        return list(vectors_of(table.to_batches(), columns))
+
+    def _execute(self, connection: Any, sql: str) -> Any:
+        return interruptible(lambda: connection.execute(sql, list(self.plan.parameters)), connection)
 
     def interrupt(self) -> None:
         """Have what runs in other threads stop."""
@@ -268,22 +268,6 @@ class DuckRun:
         self._return()
         for loan in self._streams:
             loan.connection.close()
-
-
-def _interruptible(act: Callable[[], Any], connection: Any) -> Any:
-    """Run ``act`` so that Ctrl-C stops it: streams look at no signals, so another thread runs it while this one can be woken."""
-    if threading.current_thread() is not threading.main_thread():
-        return act()
-    running = pool(1).submit(act)
-    try:
-        return running.result()
-    except BaseException:  # not Ctrl-C alone: a signal's handler may raise anything, and nobody may use the connection meanwhile
-        while not (running.cancel() or running.done()):
-            connection.interrupt()  # which is lost where the query is about to begin
-            wait([running], timeout=_AGAIN_S)
-        raise
-    finally:
-        del running  # it keeps the exception, which keeps this frame: a cycle that would hold the snapshot
 
 
 def _scanned(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -77,14 +78,16 @@ class DuckInput(_Source):  # type: ignore[misc]
 
     def rows(self) -> int:
         """About how many rows there are."""
-        return rows_about(self._plan, self._run.context.snapshot)
+        with self._told():
+            return rows_about(self._plan, self._run.context.snapshot)
 
     def accepts(self, predicate: Any) -> bool:
         """Whether the scan can leave out exactly the rows for which a predicate is not true."""
-        found = _predicate(predicate, self._kinds) if self._filters else None
-        if found is not None:
-            self._run.accepted.setdefault(id(self._plan), {})[found] = None
-        return found is not None
+        with self._told():
+            found = _predicate(predicate, self._kinds) if self._filters else None
+            if found is not None:
+                self._run.accepted.setdefault(id(self._plan), {})[found] = None
+            return found is not None
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[Any, bool]:
         """The rows that satisfy the accepted filters, with the columns of these indexes in this order."""
@@ -105,17 +108,25 @@ class DuckInput(_Source):  # type: ignore[misc]
         return made
 
     def _batches(self, plan: Plan, columns: list[tuple[str, ColumnType]]) -> Iterator[Any]:
-        run = self._run
         converter = Converter(columns, dictionaries=True)
-        try:
-            batches = execute(plan, run.context)
+        with self._told():
+            batches = execute(plan, self._run.context)
             while True:
                 with called_back():
                     batch = next(batches, None)
                 if batch is None:
                     return
                 yield converter.record_batch(batch)
-        except Exception as error:
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """A block that DuckDB calls: of an error in it, also one of a signal's handler, it tells no more than a text."""
+        run = self._run
+        try:
+            yield
+        except GeneratorExit:  # DuckDB wants no more
+            raise
+        except BaseException as error:
             run.failure = error
             raise
 

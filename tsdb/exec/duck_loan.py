@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
+from tsdb.exec.duck_call import interruptible
 from tsdb.exec.duck_error import DETAILED, details
 from tsdb.exec.duck_input import DuckInput
 from tsdb.exec.duck_instance import applied, catalog_cursor, cursor
@@ -77,10 +78,7 @@ def borrow(run: DuckRun) -> Loan:
             waiting.inputs[name].serve(child, run)
         return waiting
     connection = catalog_cursor(plan.catalog) if plan.catalog else cursor(run.context.settings)
-    try:
-        connection.execute(DETAILED)
-    except RuntimeError as error:  # Ctrl-C, as DuckDB raises it
-        raise KeyboardInterrupt from error
+    interruptible(lambda: connection.execute(DETAILED), connection)
     inputs: dict[str, DuckInput] = {}
     for (name, child), schema in zip(plan.inputs, schemas, strict=True):
         if isinstance(child, Frame):

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from tsdb.exec.duck_call import fetched
 from tsdb.exec.duck_instance import cursor
 from tsdb.sql.constant import NULL, Constant, ConstantKind, integer, timestamp
 
@@ -32,10 +33,11 @@ def functions(*, scalar: bool) -> frozenset[str]:
     condition = "" if scalar else "AND stability IN ('CONSISTENT', 'CONSISTENT_WITHIN_QUERY')"
     connection = cursor()
     try:
-        rows = connection.execute(
+        rows = fetched(
+            connection,
             f"SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar' {condition} "
-            "EXCEPT SELECT function_name FROM duckdb_functions() WHERE function_type NOT IN ('scalar', 'macro')"
-        ).fetchall()
+            "EXCEPT SELECT function_name FROM duckdb_functions() WHERE function_type NOT IN ('scalar', 'macro')",
+        )
     finally:
         connection.close()
     return frozenset(str(name).lower() for (name,) in rows) - {"unnest", "unlist"}
@@ -46,9 +48,7 @@ def aggregates() -> frozenset[str]:
     """DuckDB's aggregate functions by name."""
     connection = cursor()
     try:
-        rows = connection.execute(
-            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
-        ).fetchall()
+        rows = fetched(connection, "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
     finally:
         connection.close()
     return frozenset(str(name).lower() for (name,) in rows)
@@ -68,7 +68,7 @@ def evaluate(text: str) -> Constant | None:
     """The constant that an SQL expression is; None where DuckDB refuses it, or its type is none that a column is compared with."""
     connection = cursor()
     try:
-        rows = connection.execute(f"SELECT v, typeof(v) FROM (SELECT {text} AS v)").fetchall()
+        rows = fetched(connection, f"SELECT v, typeof(v) FROM (SELECT {text} AS v)")
         if len(rows) != 1:
             return None
         value, kind = rows[0]
@@ -87,14 +87,14 @@ def _constant(connection: Any, text: str, value: Any, kind: str) -> Constant | N
     if kind in _TIMESTAMPS:
         units = _TIMESTAMPS[kind]
         name = "epoch_ns" if units == 10**9 else "epoch_us"
-        [(ticks, finite)] = connection.execute(f"SELECT {name}(v), isfinite(v) FROM (SELECT {text} AS v)").fetchall()
+        [(ticks, finite)] = fetched(connection, f"SELECT {name}(v), isfinite(v) FROM (SELECT {text} AS v)")
         if not finite:
             return None
         return timestamp(int(ticks), max(units, 10**6), zoned=kind.endswith("ZONE"))
     if kind == "DATE":
-        [(days, finite)] = connection.execute(
-            f"SELECT date_diff('day', DATE '1970-01-01', v), isfinite(v) FROM (SELECT {text} AS v)"
-        ).fetchall()
+        [(days, finite)] = fetched(
+            connection, f"SELECT date_diff('day', DATE '1970-01-01', v), isfinite(v) FROM (SELECT {text} AS v)"
+        )
         return Constant(K.DATE, int(days)) if finite else None
     if kind == "DOUBLE":
         return Constant(K.DOUBLE, float(value))
@@ -110,5 +110,5 @@ def _constant(connection: Any, text: str, value: Any, kind: str) -> Constant | N
 def _interval(connection: Any, text: str) -> Constant:
     """Months, days and microseconds; Python's timedelta would make one number of them."""
     parts = "12 * year(v) + month(v), day(v), 3600000000 * hour(v) + 60000000 * minute(v) + microsecond(v)"
-    [(months, days, micros)] = connection.execute(f"SELECT {parts} FROM (SELECT {text} AS v)").fetchall()
+    [(months, days, micros)] = fetched(connection, f"SELECT {parts} FROM (SELECT {text} AS v)")
     return Constant(K.INTERVAL, (int(months), int(days), int(micros)))

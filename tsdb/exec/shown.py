@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import duckdb
 
+from tsdb.exec.duck_call import fetched
 from tsdb.exec.duck_instance import cursor
 from tsdb.plan.node import DuckQuery, Frame, Plan
 from tsdb.quoting import quoted_name
@@ -54,7 +55,7 @@ def described(query: DuckQuery, columns_of: Callable[[Plan], Columns]) -> tuple[
         columns = tuple(zip(relation.columns, map(str, relation.types), strict=True))
         if query.inputs:
             return columns, None
-        plan = connection.execute(f"EXPLAIN (FORMAT json) {text}", parameters or []).fetchall()[0][1]
+        plan = fetched(connection, f"EXPLAIN (FORMAT json) {text}", parameters or ())[0][1]
         return columns, int(json.loads(plan)[0]["extra_info"]["Estimated Cardinality"])
     except (duckdb.Error, LookupError, TypeError, ValueError):
         return None

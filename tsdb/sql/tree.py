@@ -11,6 +11,8 @@ from tsdb.sql.dialect import Tsdb
 
 _DIALECT = Tsdb()
 _LOCAL = "tsdb_local"
+#: What the parser raises of texts that it does not survive.
+_NOT_SURVIVED = (RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class _Quiet(logging.Filter):
@@ -26,7 +28,10 @@ def parse_query(text: str) -> exp.Query | None:
     logger.addFilter(quiet)
     try:
         trees = _DIALECT.parser().parse(_DIALECT.tokenize(text), text)
-    except (SqlglotError, RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except (SqlglotError, *_NOT_SURVIVED) as error:
+        reason = error.__cause__
+        if reason is not None and not isinstance(reason, (SqlglotError, *_NOT_SURVIVED)):
+            raise reason from None  # the tokenizer takes any exception for its own, also that of a signal's handler
         return None  # a text that the parser does not know, or does not survive
     finally:
         logger.removeFilter(quiet)

@@ -5,10 +5,10 @@ A file is kept as long as a snapshot of this process (its pin) or of another one
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from pathlib import Path
 
+from tsdb.alive import Alive
 from tsdb.catalog.table import FILES_FOLDER
 from tsdb.storage.files import remove_files
 from tsdb.storage.lease import oldest_leased
@@ -20,7 +20,7 @@ class Pins:
     """The pins of one handle."""
 
     def __init__(self) -> None:
-        self._alive: weakref.WeakSet[Pin] = weakref.WeakSet()
+        self._alive: Alive[Pin] = Alive()
 
     def pin(self, version: int) -> Pin:
         """Keep the files of a version until the pin is gone."""
@@ -30,7 +30,7 @@ class Pins:
 
     def oldest(self, newest: int) -> int:
         """The oldest version that is pinned, or ``newest``."""
-        return min((pin.version for pin in list(self._alive)), default=newest)
+        return min((pin.version for pin in self._alive), default=newest)
 
 
 class Reclaimer:

@@ -37,10 +37,12 @@ from tsdb_format.schema import Schema
 from tsdb_format.vector import IntArray, Vector
 
 if TYPE_CHECKING:
+    from tsdb.alive import Alive
     from tsdb.storage.backup import BackupReport
     from tsdb.storage.batch import Pieces, RowBatch
     from tsdb.storage.maintenance import Maintenance
     from tsdb.storage.one_row import Row
+    from tsdb.storage.versions import Listener
     from tsdb.storage.writer import Writer
 
 __all__ = ["Edit", "Store", "WriteReport"]
@@ -197,10 +199,11 @@ class Store:
             self._follower.refresh()
         return self._versions.visible
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """As ``Versions.listen``; a reader's handle is woken by its own ``refresh`` only."""
+    @property
+    def listeners(self) -> Alive[Listener]:
+        """As those of ``Versions``; a reader's handle wakes them by its own ``refresh`` only."""
         self._check_open()
-        return self._versions.listen(wake)
+        return self._versions.listeners
 
     def tables(self) -> dict[str, Table]:
         """The tables by name, opening no file."""

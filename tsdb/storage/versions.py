@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tsdb.alive import Alive
 from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.device_file import read_device_file
 from tsdb.catalog.table import Table
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 
 #: Folder of the log in a database directory.
 LOG_FOLDER = "log"
+
+
+class Listener(Protocol):
+    """Whoever wants to know of commits."""
+
+    def wake(self) -> None:
+        """More may be visible."""
 
 
 class Versions:
@@ -54,7 +62,8 @@ class Versions:
         self._tombstones: dict[str, Tombstones] = {}
         self._made: dict[str, tuple[TableEntry, MemoryView | None, TableSnapshot]] = {}
         self._snapshot: Snapshot | None = None
-        self._listeners: tuple[Callable[[], None], ...] = ()
+        #: Whoever is woken whenever more may be visible, by whoever commits.
+        self.listeners: Alive[Listener] = Alive()
         self._lock = threading.Lock()
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -212,20 +221,9 @@ class Versions:
             self._snapshot = None
         self._wake()
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called whenever more may be visible, by whoever commits, until the function that is returned is called."""
-        with self._lock:
-            self._listeners = (*self._listeners, wake)
-
-        def forget() -> None:
-            with self._lock:
-                self._listeners = tuple(each for each in self._listeners if each is not wake)
-
-        return forget
-
     def _wake(self) -> None:
-        for wake in self._listeners:
-            wake()
+        for listener in self.listeners:
+            listener.wake()
 
     def remember_devices(self, name: str, devices: DeviceTable) -> None:
         """Keep the devices that were just written to a device file."""

@@ -20,11 +20,12 @@ class ArrowRows:
 
     def _read(self, read: Callable[[Any], Any]) -> Any:
         """What DuckDB reads of the table, by a connection of its own."""
+        from tsdb.exec.duck_call import interruptible
         from tsdb.exec.duck_instance import cursor
 
         connection = cursor(self.context.settings)
         try:
-            return read(connection.from_arrow(self._table))
+            return interruptible(lambda: read(connection.from_arrow(self._table)), connection)
         finally:
             connection.close()
 

@@ -6,8 +6,9 @@ more and more seldom while none do. It carries no rows: who is slow finds more o
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from tsdb_format.errors import Closed
@@ -36,13 +37,18 @@ class Commits(Protocol):
 
 
 class Feed:
-    """The commits of one database as one consumer sees them. ``close`` may be called from any thread."""
+    """The commits of one database as one consumer sees them.
+
+    ``wake`` and ``close`` may be called by any thread and by signal handlers, also by one that interrupts ``wait``: no lock of
+    Python's is involved.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._woken = threading.Event()
+        self._woken: SimpleQueue[None] = SimpleQueue()
         self._polls = store.mode == "r"
-        self._forget = store.listen(self._woken.set)
+        self._listeners = store.listeners
+        self._listeners.add(self)
         self.closed = False
 
     def snapshot(self) -> Snapshot:
@@ -56,7 +62,6 @@ class Feed:
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _POLL_FIRST
         while True:
-            self._woken.clear()
             newest = after if self.closed else self._store.newest()
             if newest > after or self.closed:
                 return newest
@@ -65,10 +70,18 @@ class Feed:
                 return newest
             if self._polls:
                 left, pause = pause if left is None else min(left, pause), min(2 * pause, _POLL_MAX)
-            self._woken.wait(left)
+            with suppress(Empty):
+                self._woken.get(timeout=left)
+                while True:  # one look serves all that woke it so far
+                    self._woken.get_nowait()
+
+    def wake(self) -> None:
+        """More may be visible."""
+        if self._woken.empty():
+            self._woken.put(None)
 
     def close(self) -> None:
         """Wake whoever waits; nothing comes any more."""
         self.closed = True
-        self._forget()
-        self._woken.set()
+        self._listeners.discard(self)
+        self._woken.put(None)

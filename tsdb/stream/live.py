@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from tsdb.stream.stage import NativeStage
 from tsdb_format.errors import Closed, InvalidInput
 
 if TYPE_CHECKING:
+    from tsdb.exec.under_way import Progress
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
     from tsdb.sql.statement import Query
@@ -49,9 +50,13 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
             raise
         self._stage = self._pipeline.stage
         self._settings = settings
-        weakref.finalize(self, self._feed.close)
-        self._results = self._run()
+        self._outputs = self._pipeline.outputs()
         self._token = self._encoded()
+        self._started = time.monotonic()
+        self._delivered = 0
+        self.text = query.text
+        #: Its number among the queries of its database's handle.
+        self.number = 0
 
     @property
     def columns(self) -> list[str]:
@@ -81,29 +86,20 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
     def close(self) -> None:
         """End it: whoever waits for a batch gets none."""
         self._feed.close()
-        if self._turn.acquire(blocking=False):  # else whoever takes a batch just now finds it closed
-            try:
+        if not self._turn.locked():  # else whoever takes a batch just now finds it closed; from now on that takes no time
+            with self._turn:
                 self._finish()
-            finally:
-                self._turn.release()
 
     def __iter__(self) -> LiveQuery:
         return self
 
     def __next__(self) -> Result:
         with self._turn:
-            if self._feed.closed:
-                self._finish()
+            found = self._next()
+        if found is None:
+            with self._closing:  # where the database is being closed, that is done when the iteration ends
                 raise StopIteration
-            try:
-                return next(self._results)
-            except Closed:
-                self._finish()
-                raise StopIteration from None
-            except BaseException:
-                self._feed.close()
-                self._finish()
-                raise
+        return found
 
     def __aiter__(self) -> LiveQuery:
         return self
@@ -139,27 +135,49 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
     def __repr__(self) -> str:
         return f"LiveQuery({', '.join(self.columns)}{', closed' if self.closed else ''})"
 
-    def _run(self) -> Iterator[Result]:
-        for made in self._pipeline.outputs():
-            if made and self._feed.closed:  # nobody gets these rows, and no token is behind them
-                return
-            self._token = self._encoded()
-            if made:
-                yield result_of(self._stage, made, self._settings)
-        self._token = self._encoded()
+    def progress(self) -> Progress:
+        """(number, text, seconds, rows that were given, phase, the commit whose rows were all given) for SHOW QUERIES.
+
+        The phase is 'history' or 'live'; what is not known now is None.
+        """
+        position = self._pipeline.position
+        place = {} if position is None else position.get("data", position)
+        phase = None if not place else "live" if place.get("bound") is None else "history"
+        after = place.get("after") if phase == "live" else None
+        return self.number, self.text, time.monotonic() - self._started, self._delivered, phase, after
+
+    def _next(self) -> Result | None:
+        """The next batch; None where none comes any more."""
+        try:
+            for made in self._outputs if not self._feed.closed else ():
+                if made and self._feed.closed:  # nobody gets these rows, and no token is behind them
+                    break
+                self._token = self._encoded()
+                if made:
+                    self._delivered += sum(part.row_count if isinstance(part, Batch) else part.num_rows for part in made)
+                    return result_of(self._stage, made, self._settings)
+            else:
+                self._token = self._encoded()
+        except Closed:
+            pass
+        except BaseException:
+            self._feed.close()
+            self._finish()
+            raise
+        self._feed.close()
+        self._finish()
+        return None
 
     def _encoded(self) -> str | None:
         position = self._pipeline.position
         return None if position is None else encoded(position)
 
     def _finish(self) -> None:
-        """Let go of everything, in the turn of one thread; where the database is being closed, that is done then."""
-        self._results.close()  # type: ignore[attr-defined]  # it is a generator
+        """Let go of everything, in the turn of one thread."""
+        self._outputs.close()  # type: ignore[attr-defined]  # it is a generator
         self._pipeline.close()
         if self._turns is not None:
             self._turns.shutdown(wait=False)
-        with self._closing:
-            pass
 
 
 def result_of(stage: Stage, made: list[Any], settings: Settings) -> Result:

@@ -28,7 +28,8 @@ class ViewKeeper:
         self._runs: dict[int, ViewRun] = {}
         self._turn = threading.Lock()
         self._worker = Worker("tsdb-view")
-        self._forget = store.listen(self._worker.wake)
+        self._listeners = store.listeners
+        self._listeners.add(self._worker)
 
     def start(self) -> None:
         """Keep views up in the background from now on."""
@@ -49,7 +50,7 @@ class ViewKeeper:
 
     def close(self) -> None:
         """End the work; waits for what it is at."""
-        self._forget()
+        self._listeners.discard(self._worker)
         self._worker.stop()
         with self._turn:
             for run in self._runs.values():

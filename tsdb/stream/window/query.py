@@ -169,12 +169,13 @@ def _computed(draft: Draft, texts: Sequence[str], at: int) -> list[Any]:
     """The values of expressions without columns."""
     import duckdb
 
+    from tsdb.exec.duck_call import interruptible
     from tsdb.exec.duck_instance import cursor
     from tsdb.settings import Settings
 
     connection = cursor(Settings())
     try:
-        row = connection.sql(f"SELECT {', '.join(texts)}").to_arrow_table()
+        row = interruptible(lambda: connection.sql(f"SELECT {', '.join(texts)}").to_arrow_table(), connection)
     except duckdb.Error:
         draft.fail("the size, slide and origin of live windows are constants", at)
     finally:
