@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tsdb.plan.predicate import Predicate
 from tsdb.sql.clause import text_place
@@ -17,6 +19,9 @@ from tsdb.sql.statement import Query
 from tsdb.sql.token import PARAMETER, QUOTED, STRING, WORD, Token
 from tsdb.sql.tree import parse_expression
 from tsdb_format.schema import Column
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class TableText:
 
     def constant(self, place: Range) -> Constant | None:
         """The constant that an expression of literals and parameters is."""
-        tree = parse_expression(self.text(place))
+        tree = _constant_tree(self.text(place))
         found = None if tree is None else fold(tree, self.environment)
         if found is not None and found.kind is not ConstantKind.TEXT:
             return found
@@ -86,6 +91,12 @@ class TableText:
         if tree is None:
             return None
         return ConditionBinder(lambda node: column_of(node, self.reference), self.environment).bind(tree)
+
+
+@lru_cache(maxsize=256)
+def _constant_tree(text: str) -> exp.Expr | None:
+    """As ``parse_expression``, for trees that nobody changes: many texts have the few widths of buckets that people ask for."""
+    return parse_expression(text)
 
 
 def word_of(token: Token) -> str:
