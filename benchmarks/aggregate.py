@@ -57,12 +57,20 @@ def questions(fleet: Fleet) -> list[tuple[str, str]]:
             f"SELECT {hour}, region, avg(usage) AS a, max(usage) AS m FROM cpu GROUP BY hour, region ORDER BY hour, region",
         ),
         (
+            "single-groupby-5-1-12",
+            f"SELECT {minute}, {each('max', _FIELDS[:5])} FROM cpu WHERE {one} AND {during(12)} GROUP BY minute ORDER BY minute",
+        ),
+        (
             "single-groupby-5-8-1",
             f"SELECT {minute}, {each('max', _FIELDS[:5])} FROM cpu WHERE {eight} AND {during(1)} GROUP BY minute ORDER BY minute",
         ),
         ("cpu-max-all-1", f"SELECT {hour}, {each('max')} FROM cpu WHERE {one} AND {during(8)} {by_hour}"),
         ("cpu-max-all-8", f"SELECT {hour}, {each('max')} FROM cpu WHERE {eight} AND {during(8)} {by_hour}"),
         ("double-groupby-1", f"SELECT {hour}, host, avg(usage) AS a FROM cpu WHERE {during(12)} {by_host}"),
+        (
+            "double-groupby-5",
+            f"SELECT {hour}, host, {each('avg', _FIELDS[:5])} FROM cpu WHERE {during(12)} {by_host}",
+        ),
         ("double-groupby-all", f"SELECT {hour}, host, {each('avg')} FROM cpu WHERE {during(12)} {by_host}"),
         ("last of 2 fields per host", "SELECT host, last(usage) AS u, last(disk) AS d FROM cpu GROUP BY host ORDER BY host"),
         ("rows above 90 per region", "SELECT region, count(*) AS c FROM cpu WHERE usage > 90 GROUP BY region ORDER BY region"),
