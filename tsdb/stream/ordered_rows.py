@@ -93,14 +93,15 @@ class OrderedRows:
 
     def tags(self, column: Column) -> Vector:
         """A tag or attribute of every row."""
-        found = device_values(self._devices, column, self._pieces.device)
-        return found.take(np.repeat(np.arange(len(found)), self._pieces.length)) if self.count > len(found) else found
+        found, lengths = device_values(self._devices, column, self._pieces.device), self._pieces.length
+        validity = None if found.validity is None else np.repeat(found.validity, lengths)
+        return Vector(found.type, np.repeat(found.values, lengths, axis=0), validity, found.pool)
 
     def gathered(self, vectors: Sequence[Vector]) -> Vector:
         """A column in this order, of its values for all rows of each part."""
         pieces = self._pieces
-        if len(vectors) == 1 and len(vectors[0]) == self.count:
-            return vectors[0]
+        if len(vectors) == 1 and bool((pieces.start[1:] == (pieces.start + pieces.length)[:-1]).all()):
+            return vectors[0].take(slice(int(pieces.start[0]), int(pieces.start[0]) + self.count))
         values, pool = _with_one_pool(vectors)
         places = np.cumsum(pieces.length) - pieces.length
         validity = None
@@ -126,17 +127,21 @@ class OrderedRows:
         """The times or commits; only of the rows in the pieces is anything read."""
         found = self._known.get(name)
         if found is None:
-            pieces = self._pieces
-            used, part = np.unique(pieces.part, return_inverse=True)
-            begins = np.full(len(used), _INT64_MAX)
-            ends = np.zeros(len(used), np.int64)
-            np.minimum.at(begins, part, pieces.start)
-            np.maximum.at(ends, part, pieces.start + pieces.length)
-            some = [_between(self._parts[at], *bounds) for at, *bounds in zip(used, begins.tolist(), ends.tolist(), strict=True)]
-            read = OrderedRows(some, pieces._replace(part=part, start=pieces.start - begins[part]), self._devices)
-            columns = [Vector(INT64, rows.time()) if name == _TIME else rows.read(name) for rows in some]
-            found = self._known[name] = read.gathered(columns).values
+            own = self._own()
+            columns = [Vector(INT64, rows.time()) if name == _TIME else rows.read(name) for rows in own._parts]
+            found = self._known[name] = own.gathered(columns).values
         return found
+
+    def _own(self) -> OrderedRows:
+        """The same rows, of parts without those before and after all of them."""
+        pieces = self._pieces
+        used, part = np.unique(pieces.part, return_inverse=True)
+        begins, ends = np.full(len(used), _INT64_MAX), np.zeros(len(used), np.int64)
+        np.minimum.at(begins, part, pieces.start)
+        np.maximum.at(ends, part, pieces.start + pieces.length)
+        bounds = zip(used.tolist(), begins.tolist(), ends.tolist(), strict=True)
+        parts = [_between(self._parts[at], first, last) for at, first, last in bounds]
+        return OrderedRows(parts, pieces._replace(part=part, start=pieces.start - begins[part]), self._devices)
 
 
 def in_storage_order(parts: Sequence[RowSet], devices: DeviceTable) -> OrderedRows:

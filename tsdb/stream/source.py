@@ -103,7 +103,7 @@ class LiveSource:
         UnitCount(selection, unlearned).finish()
 
     def _found(self, selection: Selection, found: Iterable[list[RowSet]], has_partner: KeyFilter = _EVERYONE) -> Iterator[Arrivals]:
-        """The wanted rows of each group, in the order of storage; only of groups that have some."""
+        """The wanted rows of all groups, in the order of storage, some at a time."""
         stored = [name for name in self.scan.columns if selection.sources.column(name).role not in (Role.TAG, Role.ATTRIBUTE)]
 
         def read(item: tuple[RowSet, bool]) -> tuple[RowSet, list[Vector], bool]:
@@ -118,17 +118,19 @@ class LiveSource:
             if kept.count:
                 parts.append((kept, vectors))
             if is_last and parts:
-                yield self._ordered(parts, stored, selection)
+                yield from self._ordered(parts, stored, selection)
                 parts = []
 
-    def _ordered(self, parts: list[tuple[RowSet, list[Vector]]], stored: list[str], selection: Selection) -> Arrivals:
-        """Rows that were read, ``stored`` columns of them, as one."""
-        rows = in_storage_order([kept for kept, _ in parts], selection.table.devices)
-        columns = dict(zip(stored, zip(*(vectors for _, vectors in parts), strict=True), strict=True))
-        batch = Batch({}, rows.count)
-        for name in self.scan.columns:
-            batch.vectors[name] = rows.gathered(columns[name]) if name in columns else rows.tags(selection.sources.column(name))
-        return Arrivals(batch, rows)
+    def _ordered(self, parts: list[tuple[RowSet, list[Vector]]], stored: list[str], selection: Selection) -> Iterator[Arrivals]:
+        """Rows that were read, ``stored`` columns of them, in order; tags are made some at a time, which stay in the cache."""
+        every = in_storage_order([kept for kept, _ in parts], selection.table.devices)
+        columns = [every.gathered(vectors) for vectors in zip(*(vectors for _, vectors in parts), strict=True)]
+        for start in range(0, every.count, BATCH_ROWS):
+            rows = every.slice(start, min(start + BATCH_ROWS, every.count))
+            held = {name: column.take(slice(start, start + rows.count)) for name, column in zip(stored, columns, strict=True)}
+            held |= {name: rows.tags(selection.sources.column(name)) for name in self.scan.columns if name not in held}
+            batch = Batch({name: held[name] for name in self.scan.columns}, rows.count)
+            yield Arrivals(batch, rows)
 
     # ------------------------------------------------------------------------------------------------ what comes
 

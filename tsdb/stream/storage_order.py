@@ -22,8 +22,8 @@ from tsdb_format.vector import BoolArray, IntArray
 if TYPE_CHECKING:
     from tsdb.exec.source import FileSource
 
-#: Rows of the first group, about, and of any of one device alone.
-GROUP_ROWS = 65_536
+#: Rows of any group of one device alone, about, and of the first group, which somebody waits for.
+GROUP_ROWS, _FIRST_ROWS = 65_536, 16_384
 #: Later groups have so many rows of each lane, about, since every lane is read for every group; at most so many first ones.
 _LANE_ROWS, _GROUPS_MAX = 16_384, 16
 
@@ -79,7 +79,7 @@ def _stretches(lanes: list[_LaneRuns]) -> Iterator[tuple[int, int]]:
     rows = np.zeros(len(ranks), np.int64)
     np.add.at(rows, place, np.concatenate([runs.rows for runs in lanes]))
     later = min(max(len(lanes) * _LANE_ROWS, GROUP_ROWS), _GROUPS_MAX * GROUP_ROWS)
-    number = np.maximum(np.cumsum(rows) - rows - GROUP_ROWS + later, 0) // later
+    number = np.maximum(np.cumsum(rows) - rows - _FIRST_ROWS + later, 0) // later
     large = rows > GROUP_ROWS
     begins = np.ones(len(ranks), np.bool_)
     begins[1:] = (number[1:] != number[:-1]) | large[1:] | large[:-1]
