@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import tsdb
 from support.command import ROOT, environment
 
 KERNEL = '''"""Kernels for a test."""
@@ -51,7 +52,7 @@ def test_a_compiled_kernel_is_used_until_its_source_changes(tmp_path: Path) -> N
     compiled = _python(ASK, tmp_path)
     assert compiled == "builtin_function_or_method 30"
     assert _python(ASK, tmp_path, TSDB_KERNELS="jit") == "CPUDispatcher 30"
-    assert _python(ASK, tmp_path, TSDB_KERNELS="python") == "function 30"
+    assert _python(ASK, tmp_path, TSDB_KERNELS="python") == "method 30"
     assert _python(ASK + "import sys\nprint('numba' in sys.modules)", tmp_path).endswith("False")
 
     (package / "adding.py").write_text(KERNEL.replace("found * factor", "found * factor + 1"))
@@ -101,3 +102,35 @@ print([total(np.arange(5), 3) for _ in range(3)], "numba" in sys.modules)
 print(total(np.arange(10_000), 1), "numba" in sys.modules)
 """
     assert _python(program, tmp_path, TSDB_KERNELS="auto").splitlines() == ["[30, 30, 30] False", "49995000 True"]
+
+
+#: Tests of kernels that hash, mix and shift: their integers wrap, of which numpy warns.
+WRAPPING = (
+    "tests/exec/test_join_number.py", "tests/format/test_kernels_checksum.py", "tests/format/test_kernels_bitpack.py",
+    "tests/ingest/test_text_value.py", "tests/storage/test_device.py",
+)  # fmt: skip
+
+
+def test_plain_functions_compute_what_machine_code_does_without_a_warning() -> None:
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *WRAPPING]
+    done = subprocess.run(command, cwd=ROOT, env=environment(TSDB_KERNELS="python"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_database_written_by_plain_functions_is_read_by_compiled_ones(tmp_path: Path) -> None:
+    program = """
+import sys, tsdb
+with tsdb.open(sys.argv[1]) as db:
+    db.sql("CREATE TABLE t (time TIMESTAMP_NS TIME, host STRING TAG, v DOUBLE, n BIGINT)")
+    db.sql("INSERT INTO t SELECT make_timestamp_ns(i * 1000000007), 'h' || i % 7, i / 10, i * i FROM range(3000) r(i)")
+    db.sql("CHECKPOINT")
+    print(db.sql("SELECT count(*), sum(n), max(v) FROM t WHERE host = 'h3'").fetchall())
+    print(db.sql("SELECT * FROM t ORDER BY time DESC LIMIT 3").fetchall())
+"""
+    command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "db")]
+    done = subprocess.run(command, env=environment(TSDB_KERNELS="python"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    with tsdb.open(tmp_path / "db", mode="r") as db:
+        totals = db.sql("SELECT count(*), sum(n), max(v) FROM t WHERE host = 'h3'").fetchall()
+        newest = db.sql("SELECT * FROM t ORDER BY time DESC LIMIT 3").fetchall()
+    assert done.stdout.splitlines() == [repr(totals), repr(newest)]

@@ -83,8 +83,15 @@ class Kernel:
         if self._calls > SMALL_CALLS_MAX or any(getattr(arg, "size", 0) > SMALL_ITEMS_MAX for arg in args):
             self._run = self.resolve()
             return self._run(*args)
-        found = self.py_func(*args)
+        found = self.plain(*args)
         return found.item() if hasattr(found, "item") else found  # a compiled kernel gives Python's numbers
+
+    def plain(self, *args: Any) -> Any:
+        """The plain function with the arithmetic of machine code: integers wrap, floats become infinite, and nothing warns."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return self.py_func(*args)
 
     def _compiled(self) -> Callable[..., Any] | None:
         """The kernel in the ahead-of-time extension, if there is one of these sources."""
@@ -98,7 +105,7 @@ class Kernel:
         if mode == "checked":
             return self._checked(self.resolve("auto"))
         if mode == "python":
-            return self.py_func
+            return self.plain
         compiled = self._compiled() if mode == "auto" else None
         return self.jit(cache=True) if compiled is None else compiled
 
