@@ -213,17 +213,23 @@ class DuckRun:
         return pa.RecordBatchReader.from_batches(running.schema, self._guarded_batches(running, loan))
 
     def _guarded_batches(self, running: Any, loan: Loan) -> Iterator[Any]:
-        """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again."""
+        """The batches of a reader; Arrow turns every error into a text of its own, here they become themselves again.
+
+        What is raised where one is waited for is of a signal's handler, and no error of a reading.
+        """
+
+        def next_batch() -> Any:
+            try:
+                return running.read_next_batch()
+            except StopIteration:
+                return None
+            except (pa.ArrowException, duckdb.Error, OSError) as error:
+                if self.failure is not None:
+                    raise self.failure from None
+                raise self._translated(error) from error
+
         with self.context.under_way():
-            while True:
-                try:
-                    batch = interruptible(running.read_next_batch, loan.connection)
-                except StopIteration:
-                    break
-                except (pa.ArrowException, duckdb.Error, OSError) as error:
-                    if self.failure is not None:
-                        raise self.failure from None
-                    raise self._translated(error) from error
+            while (batch := interruptible(next_batch, loan.connection)) is not None:
                 yield batch
         self._parted = False
         if loan in self._streams:

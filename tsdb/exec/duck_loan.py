@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -51,7 +52,8 @@ class Loan:
         """Let the connection wait, or close it. Called in any thread, at any time: it takes no lock."""
         self.relation = None
         if self.key is None:
-            self.connection.close()
+            with suppress(duckdb.Error):  # inside of a query; then it closes once nothing refers to it
+                self.connection.close()
             return
         while self.key not in _IDLE and len(_IDLE) >= _KEYS_MAX:
             _IDLE.pop(next(iter(_IDLE), None), None)  # the oldest; its connections close with it
