@@ -74,6 +74,12 @@ def test_a_time_column_known_by_name_needs_half_its_values(store: Store, tmp_pat
     assert (report.inserted, [row["column"] for row in rejected]) == (2, ["time"])
 
 
+def test_a_header_alone_makes_an_empty_table(store: Store, tmp_path: Path) -> None:
+    report, _ = _create(store, tmp_path, ["v,time,host"], tags=["host"])
+    assert _kinds(store) == {"time": "TIMESTAMP_NS", "host": "STRING", "v": "STRING"}
+    assert report.read == 0
+
+
 def test_an_ambiguous_column_is_text_and_says_why(store: Store, tmp_path: Path) -> None:
     lines = ["time,code,word"] + [f"{day},{at if at % 4 else 'x' + str(at)},w{at}" for at, day in enumerate(_days(20))]
     report, rejected = _create(store, tmp_path, lines)
@@ -103,7 +109,7 @@ def test_words_for_null_are_null(store: Store, tmp_path: Path) -> None:
         f"{day},{'' if w.lower() == 'nan' else w},{w},{w},{w},NA" for day, w in zip(_days(10), words, strict=True)
     ]
     lines.append("2024-01-11,1,true,2024-01-01,x,NA")
-    report, rejected = _create(store, tmp_path, lines)
+    _, rejected = _create(store, tmp_path, lines)
     assert _kinds(store) == {
         "time": "TIMESTAMP_NS", "n": "INT64", "ok": "BOOLEAN", "day": "DATE", "word": "STRING", "only": "STRING",
     }  # fmt: skip

@@ -278,6 +278,9 @@ def _time_column(guesses: dict[str, _Guess], wanted: str | None) -> _Guess:
             return found
     if moments:
         return moments[0]
+    unseen = [guesses[name] for name in TIME_NAMES if name in guesses and guesses[name].kind is None]
+    if unseen:
+        return unseen[0]
     raise InvalidInput(f"none of the columns is recognisably the time: {names}; time=… (--time) says which one it is")
 
 
