@@ -292,6 +292,16 @@ def test_what_duckdb_computes_above_a_join(db: tsdb.Database, kind: str, right: 
         db.stream(f"SELECT g.v, j.v FROM table(facts) g LEFT JOIN ({sql}) j ON g.v = abs(j.v)")
 
 
+@pytest.mark.parametrize("kind", ["INNER LATEST", "LEFT LATEST", "ASOF", "ASOF LEFT"])
+def test_what_duckdb_computes_above_a_join_with_itself(db: tsdb.Database, kind: str) -> None:
+    later = " AND a.time >= b.time" if kind.startswith("ASOF") else ""
+    sql = f"SELECT a.v, b.v FROM facts a {kind} JOIN facts b ON a.k = b.k{later} WHERE (a.v + b.v) % 3 > 0"
+    same(db, sql)
+    assert history(db, sql, OFF)[0]
+    with pytest.raises(InvalidInput, match="LEFT JOIN with the live table on its right side"):
+        db.stream(f"SELECT g.v FROM table(facts) g LEFT JOIN (SELECT a.v FROM ({sql}) a) j ON g.v = abs(j.v)")
+
+
 def test_refusals(db: tsdb.Database) -> None:
     for sql, message in (
         ("SELECT count(*) FROM facts f INNER LATEST JOIN mapping m ON f.k = m.k", "needs all rows"),

@@ -73,12 +73,15 @@ def refuse_text(
     """
     if tree is None:
         raise InvalidInput("this form of query cannot be followed live")
-    for node in tree.find_all(exp.Table):
+    left_passed = False  # where a table is joined with itself, its first place is the left side
+    for node in tree.find_all(exp.Table, bfs=False):
         if isinstance(node.this, exp.Identifier) and node.name.lower() in {driving, *others} and not is_local(node):
+            is_right = node.name.lower() != driving or (left_passed and driving in others)
+            left_passed |= not is_right
             if node.args.get("sample") or node.args.get("pivots"):
                 refuse("TABLESAMPLE" if node.args.get("sample") else "PIVOT")
             for inside, around in ancestors(node):
-                if node.name.lower() != driving and isinstance(around, exp.Join) and inside.arg_key == "this":
+                if is_right and isinstance(around, exp.Join) and inside.arg_key == "this":
                     break  # what stands above the join stands above its left side
                 check_above(inside, around, aggregates)
 
