@@ -17,6 +17,9 @@ from functools import cache, partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
+#: Seconds after which a wait looks up: a signal that comes just before it begins does not end it, and its handler runs then.
+_LOOK_UP = 0.5
+
 In = TypeVar("In")
 Out = TypeVar("Out")
 
@@ -61,7 +64,8 @@ class Task(Generic[Out]):
 
     def result(self) -> Out:
         """What the call returned; raises what it raised."""
-        self.wait()
+        while not self.wait(_LOOK_UP):
+            pass
         error, self._error = self._error, None
         if error is not None:
             try:

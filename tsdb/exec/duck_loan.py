@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -88,7 +89,7 @@ def borrow(run: DuckRun) -> Loan:
         else:
             inputs[name] = DuckInput(list(schema or ()))
             inputs[name].serve(child, run)
-            connection.register(name, inputs[name])
+            interruptible(partial(connection.register, name, inputs[name]), connection)
     return Loan(key, connection, inputs)
 
 

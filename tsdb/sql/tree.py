@@ -11,6 +11,7 @@ from tsdb.sql.dialect import Tsdb
 
 _DIALECT = Tsdb()
 _LOCAL = "tsdb_local"
+_LOGGER = logging.getLogger("sqlglot")  # asked for once: it takes a lock that an interrupt would leave behind
 #: What the parser raises of texts that it does not survive.
 _NOT_SURVIVED = (RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -24,8 +25,8 @@ class _Quiet(logging.Filter):
 
 def parse_query(text: str) -> exp.Query | None:
     """The tree of a query; None where sqlglot does not know the syntax, which says nothing about DuckDB."""
-    logger, quiet = logging.getLogger("sqlglot"), _Quiet()
-    logger.addFilter(quiet)
+    quiet = _Quiet()
+    _LOGGER.addFilter(quiet)
     try:
         trees = _DIALECT.parser().parse(_DIALECT.tokenize(text), text)
     except (SqlglotError, *_NOT_SURVIVED) as error:
@@ -34,7 +35,7 @@ def parse_query(text: str) -> exp.Query | None:
             raise reason from None  # the tokenizer takes any exception for its own, also that of a signal's handler
         return None  # a text that the parser does not know, or does not survive
     finally:
-        logger.removeFilter(quiet)
+        _LOGGER.removeFilter(quiet)
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
         return None

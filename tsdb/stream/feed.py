@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Seconds between two looks at another process's log: at first, and at most.
 _POLL_FIRST = 0.001
 _POLL_MAX = 0.010
+#: Seconds after which a wait looks up: a signal that comes just before it begins does not end it, and its handler runs then.
+_LOOK_UP = 0.5
 
 
 class Commits(Protocol):
@@ -71,7 +73,7 @@ class Feed:
             if self._polls:
                 left, pause = pause if left is None else min(left, pause), min(2 * pause, _POLL_MAX)
             with suppress(Empty):
-                self._woken.get(timeout=left)
+                self._woken.get(timeout=_LOOK_UP if left is None else min(left, _LOOK_UP))
                 while True:  # one look serves all that woke it so far
                     self._woken.get_nowait()
 
