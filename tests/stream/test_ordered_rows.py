@@ -82,3 +82,16 @@ def test_times_and_commits_are_not_read_where_runs_follow_each_other(tmp_path: P
             assert rows == expected
             read[times] = stats["bytes_read"] / plain.stats["bytes_read"]
     assert read["apart"] < 1.2 < 2 < read["overlapping"]
+
+
+def test_rows_alike_are_in_one_order_from_memory_and_from_files(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db", durability="off") as db:
+        db.sql("CREATE STREAM s (time TIMESTAMP_NS TIME, v BIGINT) SHARDS 4 BY (v) WITH (mode = 'append')")
+        db.write("s", {"time": [5] * 40 + [6], "v": [number * 7 % 11 for number in range(41)]})
+        found = [history(db, "SELECT time, v FROM s", 41)[0]]
+        db.flush()
+        found.append(history(db, "SELECT time, v FROM s", 41)[0])
+        db.compact()
+        found.append(history(db, "SELECT time, v FROM s", 41)[0])
+        assert found[0] == found[1] == found[2]
+        assert [v for _, v in found[0]][:40] != [number * 7 % 11 for number in range(40)]

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.catalog.device import DeviceTable
+from tsdb.catalog.shard import shards_of
 from tsdb.exec.kernels import pieces as piece_kernels
 from tsdb.exec.kernels import ranges
 from tsdb.exec.rows import FileRows, RowSet, device_values
+from tsdb.storage.snapshot import OpenFile, TableSnapshot
 from tsdb_format.schema import SEQUENCE_NAME, Column
-from tsdb_format.types import INT64
+from tsdb_format.types import INT64, Role
 from tsdb_format.vector import IntArray, Pool, Vector, concat_pools
 
 Int32Array = NDArray[np.int32]
@@ -144,8 +146,17 @@ class OrderedRows:
         return OrderedRows(parts, pieces._replace(part=part, start=pieces.start - begins[part]), self._devices)
 
 
-def in_storage_order(parts: Sequence[RowSet], devices: DeviceTable) -> OrderedRows:
-    """The rows of row sets, at least one and none empty; those of one commit that are alike in tags and time as they came."""
+def in_storage_order(parts: Sequence[RowSet], table: TableSnapshot) -> OrderedRows:
+    """The rows of row sets, at least one and none empty.
+
+    Those of one commit that are alike in tags and time are in the order of their shards, in files and in memory; those of one shard
+    as they came.
+    """
+    devices = table.devices
+    shard_by = table.table.options.shard_by
+    by_field = any(table.table.schema.column(name).role is Role.FIELD for name in shard_by)
+    if by_field and any(_shard_of(rows) is None for rows in parts):
+        return _by_rows(parts, table, shard_by)
     runs = [_runs_of(rows) for rows in parts]
     part = np.repeat(np.arange(len(parts)), [len(each.start) for each in runs])
     every = runs[0] if len(runs) == 1 else _Runs._make(np.concatenate(columns) for columns in zip(*runs, strict=True))
@@ -154,21 +165,34 @@ def in_storage_order(parts: Sequence[RowSet], devices: DeviceTable) -> OrderedRo
     rank = devices.ranks_of(every.device)[0]
     order = np.lexsort((every.first, every.high, every.low, rank))
     part, rank, every = part[order], rank[order], _Runs._make(column[order] for column in every)
-    later = (every.first[1:] > every.last[:-1]) | ((every.first[1:] == every.last[:-1]) & (part[1:] > part[:-1]))
+    later = every.first[1:] > every.last[:-1]
+    if not by_field:
+        later |= (every.first[1:] == every.last[:-1]) & (part[1:] > part[:-1])
     follows = (every.low[1:] > every.high[:-1]) | ((every.low[1:] == every.high[:-1]) & later)
     follows |= (every.file[1:] == every.file[:-1]) & (every.file[1:] >= 0)  # a run in two row sets
     if not (follows | (rank[1:] != rank[:-1])).all():
-        return _by_rows(parts, devices)
+        return _by_rows(parts, table, shard_by if by_field else ())
     return OrderedRows(parts, Pieces(part, every.start, every.length, every.device), devices)
 
 
-def _by_rows(parts: Sequence[RowSet], devices: DeviceTable) -> OrderedRows:
-    """The rows of parts whose runs lie in each other."""
+def _shard_of(rows: RowSet) -> int | None:
+    """The shard of all of the rows; None where they may have several."""
+    held = rows.source.open_file if isinstance(rows, FileRows) else None
+    return held.shard if isinstance(held, OpenFile) else None
+
+
+def _by_rows(parts: Sequence[RowSet], table: TableSnapshot, shard_by: Sequence[str]) -> OrderedRows:
+    """The rows of parts whose runs lie in each other; those alike in all else by the shards that ``shard_by`` gives."""
+    devices = table.devices
     time = np.concatenate([rows.time() for rows in parts])
     sequence = np.concatenate([rows.read(SEQUENCE_NAME).values for rows in parts])
     device = np.concatenate([rows.device() for rows in parts])
     counts = np.array([rows.count for rows in parts])
-    order = np.lexsort((sequence, time, devices.ranks_of(device)[0]))
+    keys = [sequence, time, devices.ranks_of(device)[0]]
+    if shard_by:
+        shards = table.table.options.shards
+        keys.insert(0, np.concatenate([shards_of([rows.read(name) for name in shard_by], shards) for rows in parts]))
+    order = np.lexsort(keys)
     part = np.repeat(np.arange(len(parts)), counts)[order]
     device = device[order]
     begins = np.ones(len(order), np.bool_)

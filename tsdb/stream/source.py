@@ -123,7 +123,7 @@ class LiveSource:
 
     def _ordered(self, parts: list[tuple[RowSet, list[Vector]]], stored: list[str], selection: Selection) -> Iterator[Arrivals]:
         """Rows that were read, ``stored`` columns of them, in order; tags are made some at a time, which stay in the cache."""
-        every = in_storage_order([kept for kept, _ in parts], selection.table.devices)
+        every = in_storage_order([kept for kept, _ in parts], selection.table)
         columns = [every.gathered(vectors) for vectors in zip(*(vectors for _, vectors in parts), strict=True)]
         for start in range(0, every.count, BATCH_ROWS):
             rows = every.slice(start, min(start + BATCH_ROWS, every.count))
@@ -146,7 +146,7 @@ class LiveSource:
             if last == first + 1:
                 found = self._found(selection, groups(selection))
             else:
-                parts = list(self._found(selection, ([rows] for rows in selection.row_sets())))
+                parts = list(self._found(selection, [list(selection.row_sets())]))
                 found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
             seen: dict[int, int] = {}
             for arrivals in found:
