@@ -27,10 +27,9 @@ class Recycling:
     """Blocks of memory, oldest first. Whoever looks at one has taken it out, so that no two threads are given the same."""
 
     def __init__(self, blocks_max: int) -> None:
-        self._blocks: deque[ByteArray] = deque(maxlen=blocks_max)
-        block = np.empty(0, np.uint8)
-        #: What ``getrefcount`` says of a block that one variable has.
-        self._alone = sys.getrefcount(block)
+        self._blocks: deque[ByteArray] = deque([np.empty(0, np.uint8)], maxlen=blocks_max)
+        #: What is said of a block that only the pool has; how variables count differs between versions of Python.
+        self._alone = self._oldest()[1]
 
     def array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
         """An array of ``count`` items, whatever they are."""
@@ -40,10 +39,10 @@ class Recycling:
             return np.empty(count, kind)
         for _ in range(len(self._blocks)):
             try:
-                block = self._blocks.popleft()
+                block, references = self._oldest()
             except IndexError:  # other threads look at the rest
                 break
-            free = sys.getrefcount(block) == self._alone and size <= len(block) <= 2 * size
+            free = references == self._alone and size <= len(block) <= 2 * size
             made = block[:size].view(kind) if free else None
             self._blocks.append(block)
             if made is not None:
@@ -51,6 +50,11 @@ class Recycling:
         block = np.empty(-(-size // _STEP_BYTES) * _STEP_BYTES, np.uint8)
         self._blocks.append(block)
         return block[:size].view(kind)
+
+    def _oldest(self) -> tuple[ByteArray, int]:
+        """A block, taken out, and how many references to it there are."""
+        block = self._blocks.popleft()
+        return block, sys.getrefcount(block)
 
 
 #: The arrays of this process.
