@@ -59,4 +59,5 @@ def describe(problem: BaseException) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"{terminal.style('error:', 'red', sys.stderr)} {text}", file=sys.stderr)
+    shown = "\n".join(map(terminal.escaped, text.split("\n")))  # it may quote what a file holds
+    print(f"{terminal.style('error:', 'red', sys.stderr)} {shown}", file=sys.stderr)

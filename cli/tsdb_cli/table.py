@@ -29,7 +29,7 @@ def write_table(
     sample = [[_cell(value) for value in row] for row in itertools.islice(remaining, _SAMPLE_ROWS)]
     right = [str(kind).upper().startswith(_NUMERIC) and "[" not in str(kind) for kind in types]
     widths = _fit([max([_width(name), *(_width(row[i]) for row in sample)]) for i, name in enumerate(names)], stream)
-    _line([_escaped(name) for name in names], widths, right, stream, "bold")
+    _line([terminal.escaped(name) for name in names], widths, right, stream, "bold")
     rule = "  ".join("─" * width for width in widths)
     stream.write(terminal.style(rule[: terminal.width()] if terminal.is_terminal(stream) else rule, "dim", stream) + "\n")
     count = 0
@@ -42,7 +42,7 @@ def write_table(
 
 def write_lines(lines: Sequence[str], stream: TextIO) -> int:
     """Write a text without a heading and return the number of lines."""
-    stream.writelines(f"{_escaped(line)}\n" for line in lines)
+    stream.writelines(f"{terminal.escaped(line)}\n" for line in lines)
     return len(lines)
 
 
@@ -94,13 +94,7 @@ def _fit(widths: list[int], stream: TextIO) -> list[int]:
 
 
 def _cell(value: Any) -> str:
-    return NULL if value is None else _escaped(as_text(value))
-
-
-def _escaped(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return NULL if value is None else terminal.escaped(as_text(value))
 
 
 def _width(text: str) -> int:

@@ -168,6 +168,12 @@ def test_errors_are_one_line(database: Path, tmp_path: Path) -> None:
     _failed(run("generate", "fleet"), 2, "-o FILE or --into DB")
 
 
+def test_an_error_does_not_hand_a_terminal_what_a_file_holds(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a\x1b[31m,b\x07\n1,2\n")
+    ran = run("ingest", str(tmp_path / "db"), str(tmp_path / "a.csv"), "--create")
+    _failed(ran, 1, "\\x1b[31m, b\\x07")
+
+
 def test_rejected_rows_are_exit_code_3_and_in_a_file(tmp_path: Path) -> None:
     good = "time,host,usage\n2026-01-01 00:00:00,a,1.5\n2026-01-01 00:00:05,a,2.5\n"
     (tmp_path / "x.csv").write_text(good + "yesterday,a,3.5\n2026-01-01 00:00:10,a,much\n")
