@@ -48,7 +48,7 @@ class Pool:
 
     def tolist(self) -> list[bytes]:
         """All byte strings, in order."""
-        whole = memoryview(np.ascontiguousarray(self.data))  # they may be large: nothing is copied twice
+        whole = np.ascontiguousarray(self.data).data  # they may be large: nothing is copied twice
         return [bytes(whole[start:stop]) for start, stop in pairwise(self.offsets.tolist())]
 
     def texts(self) -> list[str]:
