@@ -33,7 +33,8 @@ def gather(
     """
 
     def all_of(read: Callable[[str], Vector]) -> dict[str, Vector]:
-        return dict(zip(names, ordered_map(read, names, threads, first_alone=len(address) < _PARALLEL_ROWS), strict=True))
+        alone = len(names) == 1 or len(address) < _PARALLEL_ROWS
+        return dict(zip(names, ordered_map(read, names, threads, first_alone=alone), strict=True))
 
     index = int(address[0]) >> ROW_ID_BITS
     if not merged and index == int(address[-1]) >> ROW_ID_BITS and bool((address[1:] > address[:-1]).all()):

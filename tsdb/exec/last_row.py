@@ -28,6 +28,7 @@ from tsdb.exec.selection import INT64_MAX, MERGED_RUNS_MAX, Selection
 from tsdb.plan.grouping import ColumnKey
 from tsdb.plan.node import LastRow
 from tsdb_format.parallel import ordered_map
+from tsdb_format.recycling import recycled
 from tsdb_format.types import Role
 from tsdb_format.vector import BoolArray, IntArray, Vector
 
@@ -84,9 +85,10 @@ class _Best:
     def __init__(self, group: IntArray, rank: Int32Array, count: int) -> None:
         self.group = group
         self.rank = rank
-        self.threshold = np.full(count, INT64_MAX)
-        self._device = np.full(count, -1, np.int32)
-        self._key, self._address, self._origin, self._ordinal = (np.empty(count, np.int64) for _ in range(4))
+        self.threshold, self._device = recycled(count, np.int64), recycled(count, np.int32)
+        self.threshold.fill(INT64_MAX)
+        self._device.fill(-1)
+        self._key, self._address, self._origin, self._ordinal = (recycled(count, np.int64) for _ in range(4))
 
     def add(self, device: Int32Array, key: IntArray, address: IntArray, origin: np.int64) -> None:
         """Take in those of some rows that are better; their places among them are their ordinals."""
@@ -203,7 +205,7 @@ class _LastRowScan:
     def _wanted(self, lane: Lane) -> Iterator[_Pending]:
         """The lane's runs that may matter, some at a time where they span files."""
         room = len(lane.min_time)
-        runs, keys, partial = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.bool_)
+        runs, keys, partial = recycled(room, np.int64), recycled(room, np.int64), recycled(room, np.bool_)
         count = run_kernels.contend(
             *self._described(lane), self._limits, self.best.threshold, runs, partial.view(np.uint8), keys
         )  # fmt: skip
@@ -231,10 +233,13 @@ class _LastRowScan:
 
     def _take_known(self, lane: FileLane, runs: IntArray, keys: IntArray) -> None:
         """Take in the best rows of runs, which are known without reading."""
-        row_start = self.selection.sources[lane.files[0]].file.row_start
-        rows = row_start[runs + 1] - 1 if self.newest else row_start[runs]
+        start = self.selection.sources[lane.files[0]].file.row_start
+        rows, device = start[1:] if self.newest else start[:-1], lane.device
+        if len(runs) < len(device):
+            rows, device = rows[runs], device[runs]
         self.selection.stats.add_rows(len(rows))
-        self.best.add(lane.device[runs], keys, rows | np.int64(lane.files[0] << ROW_ID_BITS), BY_ADDRESS)
+        address = np.add(rows, np.int64((lane.files[0] << ROW_ID_BITS) - self.newest), out=recycled(len(rows), np.int64))
+        self.best.add(device, keys, address, BY_ADDRESS)
 
     def _hopeful(self, step: _Pending) -> _Pending | None:
         """Those of the runs that the thresholds of by now do not exclude."""
