@@ -97,10 +97,14 @@ class Threads:
         self._to_start = deque(range(count))
         self._count = count
         self._process = os.getpid()
+        self._over = False
         atexit.register(self._end)
 
     def submit(self, task: Task[Out]) -> None:
-        """Have a thread run a task; tasks begin in the order in which they came."""
+        """Have a thread run a task; tasks begin in the order in which they came. As the process ends, the caller runs it."""
+        if self._over:  # who else closes a database at exit, or asks it, gets a turn after the threads
+            task.run()
+            return
         self._waiting.put(task)  # type: ignore[arg-type]  # what it returns is nothing to the thread
         with suppress(IndexError):
             self._to_start.pop()
@@ -116,6 +120,7 @@ class Threads:
         """Wait for what the threads are at: nothing of it may be under way when the interpreter goes."""
         if self._process != os.getpid():
             return  # a forked child has none of these threads
+        self._over = True
         started = self._count - len(self._to_start)
         for _ in range(started):
             self._waiting.put(None)

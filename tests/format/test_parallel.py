@@ -55,3 +55,24 @@ assert os.waitpid(child, 0)[1] == 0
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, check=True, timeout=60)
+
+
+def test_what_runs_at_exit_after_the_threads_have_ended_runs_by_itself() -> None:
+    code = """
+import atexit
+from tsdb_format.parallel import Task, ordered_map, submit
+
+
+def last():
+    assert list(ordered_map(abs, range(-9, 0), 2)) == list(range(9, 0, -1))
+    task = Task(lambda: "done")
+    submit(task, 2)
+    print(task.result())
+
+
+atexit.register(last)
+list(ordered_map(abs, range(-9, 0), 2))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("done\n", "")
