@@ -170,6 +170,10 @@ class JoinTable:
         """The rows, by the places that ``rows_of`` and ``Timeline.rows_at`` give."""
         return Batch({}, 0) if self._rows is None else self._rows.batch
 
+    def shown(self, places: IntArray) -> tuple[Batch, IntArray]:
+        """A batch with the rows at ``places``, and where each is in it; −1 stays."""
+        return self.batch, places
+
     def keys(self) -> list[Vector]:
         """The key columns of the rows that are the last of their key."""
         return [] if self._rows is None else [self._rows.batch.vectors[name].take(self._held()) for name in self._keys]

@@ -177,7 +177,7 @@ class LatestJoin:
         if isinstance(self._table, JoinTable):
             self._table.settle(timeline)
         elif self._right.source is not None:
-            self._table.settle(self._right.source.snapshot_of(snapshot).devices)
+            self._table.settle()
 
     def _all_match(self) -> bool:
         """Whether every left row of the history has a partner, and nothing of that is looked at."""
@@ -238,24 +238,24 @@ class LatestJoin:
 
     def _output(self, left: Arrivals, right: IntArray) -> Iterator[Arrivals]:
         """The joined rows of some left rows, whose right rows are at these places of the table; −1: none."""
+        held, right = self._table.shown(right)
         if self._node.kind == "inner":
             matched = right >= 0
             kept = np.arange(left.count) if matched.all() else np.flatnonzero(matched)
             for part in self._compared:
-                other = self._table.batch.vectors[part.right].take(right[kept]) if len(kept) else None
+                other = held.vectors[part.right].take(right[kept]) if len(kept) else None
                 if other is not None:
                     kept = kept[compare(left.batch.vectors[part.left].take(kept), part.op, other)]
             for condition in self._conditions:
                 if not len(kept):
                     break
-                vectors, rows = self._table.batch.vectors, right[kept]
+                vectors, rows = held.vectors, right[kept]
                 true = evaluate(condition, lambda name, vectors=vectors, rows=rows: vectors[name].take(rows), len(rows))  # type: ignore[misc]
                 kept = kept[true]
             if len(kept) < left.count:
                 left, right = left.take(kept), right[kept]
         if not left.count:
             return
-        held = self._table.batch
         vectors = {}
         for name, side, column in self._node.outputs:
             if side == "left":
