@@ -99,6 +99,8 @@ GROUPS = [
     "SELECT host, max(d) FROM t GROUP BY host ORDER BY host COLLATE NOCASE",
     "SELECT host COLLATE NOCASE, count(*) FROM t GROUP BY ALL ORDER BY ALL",
     "SELECT max(s COLLATE NOCASE) FROM t",
+    "SELECT host, s FROM t WHERE host = 'H0' COLLATE NOCASE OR s < 'B' COLLATE NOCASE ORDER BY ALL",
+    "SELECT count(*) FROM t WHERE host >= 'H0' COLLATE NOCASE",
     "SELECT max(columns(['d','i'])) FROM t",
     "SELECT max(#3) FROM t",
     "SELECT host, ANY_VALUE(region), count(*) FROM t GROUP BY host ORDER BY 1",

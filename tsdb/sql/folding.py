@@ -28,8 +28,8 @@ _ENDS = frozenset({
 
 
 def fold_tree(query: Query, environment: Environment, node: object) -> Constant | None:
-    """The constant that a column-free part of the statement's tree is."""
-    unfit = (exp.Column, exp.Query, exp.Placeholder, exp.Parameter, exp.Star, exp.AggFunc, exp.Window)
+    """The constant that a column-free part of the statement's tree is; a text with a collation is more than its value."""
+    unfit = (exp.Column, exp.Query, exp.Placeholder, exp.Parameter, exp.Star, exp.AggFunc, exp.Window, exp.Collate)
     if not isinstance(node, exp.Expr) or any(isinstance(part, unfit) for part in node.walk()):
         return None
     for start, stop in _operands(query.tokens):
