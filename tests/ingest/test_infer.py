@@ -96,6 +96,14 @@ def test_a_tag_is_text_where_one_value_is_no_number(store: Store, tmp_path: Path
     assert "'main'" in report.notes[0]
 
 
+def test_a_tag_of_numbers_may_lack_some(store: Store, tmp_path: Path) -> None:
+    lines = ["time,id,v"] + [f"{day},{'NA' if at == 3 else at},1" for at, day in enumerate(_days(20))]
+    _, rejected = _create(store, tmp_path, lines, tags=["id"])
+    assert _kinds(store)["id"] == "INT64"
+    assert not rejected
+    assert [row["id"] for row in merged_rows(store.snapshot().tables["t"])].count(None) == 1
+
+
 def test_files_that_differ_are_told(store: Store, tmp_path: Path) -> None:
     for name, value in (("a", "1.5"), ("b", "word")):
         (tmp_path / f"{name}.csv").write_text(f"time,v\n2024-01-01,{value}\n")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tsdb.catalog.table import build_schema
 from tsdb.exec.kernels import csv_split, text_value
-from tsdb.ingest.cells import Cells, read_cells
+from tsdb.ingest.cells import NULL_WORDS, Cells, read_cells
 from tsdb.ingest.csv_layout import read_layout
 from tsdb.ingest.csv_text import read_pieces
 from tsdb.ingest.file_plan import TimeOptions, parquet_relation
@@ -301,8 +301,9 @@ def _tag_type(guess: _Guess) -> str:
     """Whole numbers and truth values stay what they are if all are, and are written in the one way; all else is text."""
     if guess.doubt is not None:
         return "STRING"
+    nulls = {word.decode() for word in NULL_WORDS}
     written = (str(value).strip() for value in guess.values if value is not None)
-    if guess.kind in ("INT32", "INT64") and all(text == str(int(text)) for text in written):
+    if guess.kind in ("INT32", "INT64") and all(text == str(int(text)) for text in written if text not in nulls):
         return guess.kind
     if guess.kind == "BOOLEAN" and not all(isinstance(value, str) for value in guess.values):
         return guess.kind
