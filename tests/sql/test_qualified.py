@@ -32,6 +32,8 @@ REFUSED = (
     "SELECT main.a.k FROM (SELECT k FROM b) AS a",
     "SELECT main.a.none FROM a",
     "SELECT main.b.k FROM a",
+    "SELECT main.a.k FROM b a",
+    "SELECT main.b.v FROM a JOIN main.b b ON a.k = b.k JOIN b c USING (k)",
 )
 
 

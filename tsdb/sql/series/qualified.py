@@ -14,7 +14,7 @@ WORDS = frozenset({"MAIN"})
 def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     """The columns without the schema; as they are where another thing than a table may have its name."""
     tokens = draft.tokens
-    if _is_given(tokens, "main"):
+    if _is_given(tokens, "main", tables):
         return ()
     edits = []
     for at in range(len(tokens) - 4):
@@ -24,20 +24,20 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
         begins = at == 0 or not tokens[at - 1].is_symbol(".")
         called = at + 5 < len(tokens) and tokens[at + 5].is_symbol("(")
         table = names[1].text.lower()
-        if begins and not called and table in tables and not _is_given(tokens, table):
+        if begins and not called and table in tables and not _is_given(tokens, table, tables):
             edits.append(Edit(names[0].start, names[1].start, ()))
     return edits
 
 
-def _is_given(tokens: Sequence[Token], name: str) -> bool:
-    """Whether a query gives a name to something: behind AS or a parenthesis, or before a definition in WITH."""
+def _is_given(tokens: Sequence[Token], name: str, tables: Mapping[str, Table]) -> bool:
+    """Whether a query gives a name to something: behind AS, a parenthesis or a table, or before a definition in WITH."""
     for at, token in enumerate(tokens):
-        if not token.is_name or token.text.lower() != name:
+        if not at or not token.is_name or token.text.lower() != name:
             continue
-        before = tokens[at - 1] if at else None
-        if before is not None and (before.upper == "AS" or before.is_symbol(")")):
+        before = tokens[at - 1]
+        if before.upper == "AS" or before.is_symbol(")") or (before.is_name and before.text.lower() in tables):
             return True
-        if before is not None and (before.upper in ("WITH", "RECURSIVE") or before.is_symbol(",")) and _defines(tokens[at + 1 :]):
+        if (before.upper in ("WITH", "RECURSIVE") or before.is_symbol(",")) and _defines(tokens[at + 1 :]):
             return True
     return False
 
