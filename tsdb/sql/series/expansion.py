@@ -7,7 +7,21 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tsdb.catalog.table import Table
-from tsdb.sql.series import bounded, calling, change, downsample, gapfill, latest, listing, qualified, sample, vector, window, zone
+from tsdb.sql.series import (
+    bounded,
+    calling,
+    change,
+    downsample,
+    gapfill,
+    latest,
+    listing,
+    qualified,
+    sample,
+    vector,
+    window,
+    window_order,
+    zone,
+)
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.statement import Query
 
@@ -18,6 +32,7 @@ _EXPANSIONS: tuple[tuple[frozenset[str], Expand], ...] = (
     (qualified.WORDS, qualified.expand),
     (listing.WORDS, listing.expand),
     (bounded.WORDS, bounded.expand),
+    (window_order.WORDS, window_order.expand),
     (window.WORDS, window.expand),
     (downsample.WORDS, downsample.expand),
     (zone.WORDS, zone.expand),
@@ -32,9 +47,18 @@ _EXPANSIONS: tuple[tuple[frozenset[str], Expand], ...] = (
 
 def written_out(query: Query, tables: Mapping[str, Table]) -> Query:
     """The query without words of ours."""
+    return _written(query, tables, _EXPANSIONS)
+
+
+def with_windows_by_time(query: Query, tables: Mapping[str, Table]) -> Query:
+    """The query in which what is first and last in windows goes by time."""
+    return _written(query, tables, ((window_order.WORDS, window_order.expand),))
+
+
+def _written(query: Query, tables: Mapping[str, Table], expansions: Sequence[tuple[frozenset[str], Expand]]) -> Query:
     words = {token.text.upper() for token in query.tokens if token.is_name}
     draft = Draft.of(query)
-    for triggers, expand in _EXPANSIONS:
+    for triggers, expand in expansions:
         if not triggers.isdisjoint(words):
             while edits := expand(draft, tables):
                 draft = draft.edited(edits)

@@ -106,6 +106,20 @@ def names_source(token: Token) -> bool:
     return token.is_name and token.upper not in _NEXT
 
 
+def alias_behind(draft: Draft, at: int) -> str | None:
+    """The alias of an item of FROM that ends before a position; '' where it has none, None where it renames columns, too."""
+    tokens = draft.tokens
+    at += at < len(tokens) and tokens[at].upper == "AS"
+    if at == len(tokens) or not names_source(tokens[at]):
+        return ""
+    return None if at + 1 < len(tokens) and tokens[at + 1].is_symbol("(") else tokens[at].text
+
+
+def is_common_table(draft: Draft, name: str, before: int) -> bool:
+    """Whether a WITH clause before a position gives a name."""
+    return _common_table(draft, name, before) is not None
+
+
 def _alias(draft: Draft, at: int, end: int) -> str:
     tokens = draft.tokens
     if at < end and tokens[at].upper == "AS":

@@ -18,6 +18,7 @@ from tsdb.sql.environment import Parameters, bind_parameters, parameter_names
 from tsdb.sql.nesting import closing
 from tsdb.sql.series.call import Call
 from tsdb.sql.series.draft import Draft, Edit, Part
+from tsdb.sql.series.expansion import with_windows_by_time
 from tsdb.sql.series.width import interval
 from tsdb.sql.series.window import alias, arguments, in_from, origin_of, time_column
 from tsdb.sql.statement import Query
@@ -54,6 +55,8 @@ def windowed_query(query: Query, parameters: Parameters, tables: Mapping[str, Ta
     words = {token.upper for token in query.tokens}
     if words.isdisjoint(("TUMBLE", "HOP", "SESSION")):
         return None
+    if not query.latest_joins:  # whose places are those of the text as it is
+        query = with_windows_by_time(query, tables)
     draft = Draft.of(query)
     found = [(call, start, stop) for call, start, stop in in_from(draft) if not _is_bounded(draft, call)]
     if not found:
