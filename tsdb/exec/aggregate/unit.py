@@ -91,9 +91,12 @@ class StatisticsReader:
 
     @staticmethod
     def _may_be_pages(source: FileSource, starts: IntArray, stops: IntArray) -> bool:
-        """Whether the ranges hold as many rows as the smallest page has."""
-        least = source.file.row_count - source.rows_per_page * (source.file.page_count - 1)
-        return int(stops.sum() - starts.sum()) >= least
+        """Whether the ranges may hold a page: one has it whole, several at least as many rows as the smallest page has."""
+        rows, step = source.file.row_count, source.rows_per_page
+        if len(starts) == 1:
+            start, stop = -(-int(starts[0]) // step) * step, int(stops[0])
+            return start < stop and (start + step <= stop or stop == rows)
+        return int(stops.sum() - starts.sum()) >= rows - step * (source.file.page_count - 1)
 
     # ------------------------------------------------------------------------------------------------ device runs
 
