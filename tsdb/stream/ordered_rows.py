@@ -115,14 +115,14 @@ class OrderedRows:
         pieces, first = self._pieces, values[0]
         out = np.empty((self.count, *first.shape[1:]), first.dtype)
         width = first.itemsize * int(np.prod(first.shape[1:]))
-        starts, stops, at = pieces.start * width, (pieces.start + pieces.length) * width, places * width
         by_part = np.argsort(pieces.part, kind="stable")
-        bounds = np.searchsorted(pieces.part[by_part], np.arange(len(values) + 1))
-        for number, held in enumerate(values):
-            some = by_part[bounds[number] : bounds[number + 1]]
-            if len(some):
+        starts, lengths, at = pieces.start[by_part] * width, pieces.length[by_part] * width, places[by_part] * width
+        stops, target = starts + lengths, out.reshape(-1).view(np.uint8)
+        bounds = np.searchsorted(pieces.part[by_part], np.arange(len(values) + 1)).tolist()
+        for held, begin, end in zip(values, bounds[:-1], bounds[1:], strict=True):
+            if begin < end:
                 source = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
-                piece_kernels.move(source, starts[some], stops[some], at[some], out.reshape(-1).view(np.uint8))
+                piece_kernels.move(source, starts[begin:end], stops[begin:end], at[begin:end], target)
         return out
 
     def _column(self, name: str) -> IntArray:
