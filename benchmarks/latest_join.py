@@ -76,15 +76,15 @@ def follow(database: tsdb.Database, entity: int, expected: int, settings: dict[s
     """One live query, until the history is over."""
     started = time.perf_counter()
     with database.stream(_SQL.format(entity=entity), settings={"seek_to": "earliest", **settings}) as live:
-        count, checksum, first = 0, 0, 0.0
+        parts: list[dict[str, Any]] = []
+        count, first = 0, 0.0
         while count < expected:
-            columns = next(live).fetchnumpy()
+            parts.append(next(live).fetchnumpy())
             first = first or time.perf_counter() - started
-            count += len(columns["payload"])
-            checksum += int(columns["payload"].sum()) + int(columns["partition_key"].sum())
+            count += len(parts[-1]["payload"])
         whole = time.perf_counter() - started
         stats = live.stats
-        return Run(count, checksum, first, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)
+        return Run(count, sum(map(_checksum, parts)), first, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)
 
 
 def bounded(database: tsdb.Database, entity: int) -> Run:
@@ -94,9 +94,12 @@ def bounded(database: tsdb.Database, entity: int) -> Run:
     result = database.sql(f"SELECT partition_key, payload FROM facts WHERE partition_key IN ({listed})")
     columns = result.fetchnumpy()
     whole = time.perf_counter() - started
-    checksum = int(columns["payload"].sum()) + int(columns["partition_key"].sum())
     stats = result.stats
-    return Run(len(columns["payload"]), checksum, whole, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)
+    return Run(len(columns["payload"]), _checksum(columns), whole, whole, int(stats["rows_read"]), int(stats["bytes_read"]), stats)
+
+
+def _checksum(columns: dict[str, Any]) -> int:
+    return int(columns["payload"].sum()) + int(columns["partition_key"].sum())
 
 
 def measure(database: tsdb.Database, rows: int, repeats: int) -> Iterator[tuple[str, str, Run]]:
