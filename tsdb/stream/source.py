@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ from tsdb.plan.node import TableScan
 from tsdb.plan.predicate import Compare, Predicate, columns_of, conjunction
 from tsdb.storage.tombstone import Tombstones
 from tsdb.stream.arrivals import Arrivals, in_order_of_commit, joined
-from tsdb.stream.ordered_rows import in_storage_order
+from tsdb.stream.ordered_rows import OrderedRows, in_storage_order
 from tsdb.stream.storage_order import groups
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.parallel import ordered_map
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from tsdb.catalog.table import Table
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
     from tsdb_format.vector import Vector
+
+    #: Rows of a row set with columns of theirs; rows of several row sets in order with theirs.
+    _Part = tuple[RowSet, list[Vector]]
+    _Ordered = tuple[OrderedRows, list[Vector]]
 
 _EVERYONE = KeyFilter(())
 #: Rows of a window that are brought into the order of their commits at once, unless one commit alone has more.
@@ -106,25 +111,32 @@ class LiveSource:
         """The wanted rows of all groups, in the order of storage, some at a time."""
         stored = [name for name in self.scan.columns if selection.sources.column(name).role not in (Role.TAG, Role.ATTRIBUTE)]
 
-        def read(item: tuple[RowSet, bool]) -> tuple[RowSet, list[Vector], bool]:
-            rows, is_last = item
+        def read(rows: RowSet) -> _Part:
             selection.stats.add_rows(rows.stored_rows)
             kept = has_partner.filtered(selection.filtered(rows))
-            return kept, [kept.read(name) for name in stored] if kept.count else [], is_last
+            return kept, [kept.read(name) for name in stored] if kept.count else []
 
-        items = ((rows, rows is group[-1]) for group in found for rows in group)
-        parts: list[tuple[RowSet, list[Vector]]] = []
-        for kept, vectors, is_last in ordered_map(read, items, self.threads, first_alone=True):
-            if kept.count:
-                parts.append((kept, vectors))
-            if is_last and parts:
-                yield from self._ordered(parts, stored, selection)
-                parts = []
+        def whole(group: list[RowSet]) -> _Ordered | None:
+            return _ordered([read(rows) for rows in group], selection)
 
-    def _ordered(self, parts: list[tuple[RowSet, list[Vector]]], stored: list[str], selection: Selection) -> Iterator[Arrivals]:
-        """Rows that were read, ``stored`` columns of them, in order; tags are made some at a time, which stay in the cache."""
-        every = in_storage_order([kept for kept, _ in parts], selection.table)
-        columns = [every.gathered(vectors) for vectors in zip(*(vectors for _, vectors in parts), strict=True)]
+        left = iter(found)
+        for group in islice(left, 1):
+            first = ordered_map(read, group, self.threads, first_alone=True)
+            yield from self._arrivals(_ordered(list(first), selection), stored, selection)
+        ahead = list(islice(left, 2))
+        made: Iterator[_Ordered | None]
+        if len(ahead) < 2:  # a group's parts are read at once; of many groups each has a thread, which puts it in order too
+            made = (_ordered(list(ordered_map(read, group, self.threads)), selection) for group in ahead)
+        else:
+            made = ordered_map(whole, chain(ahead, left), self.threads)
+        for each in made:
+            yield from self._arrivals(each, stored, selection)
+
+    def _arrivals(self, found: _Ordered | None, stored: list[str], selection: Selection) -> Iterator[Arrivals]:
+        """A group's rows, of which ``stored`` columns were read; tags are made some at a time, which stay in the cache."""
+        if found is None:
+            return
+        every, columns = found
         for start in range(0, every.count, BATCH_ROWS):
             rows = every.slice(start, min(start + BATCH_ROWS, every.count))
             held = {name: column.take(slice(start, start + rows.count)) for name, column in zip(stored, columns, strict=True)}
@@ -210,6 +222,15 @@ def window(table: TableSnapshot, after: int) -> TableSnapshot:
         table,
         files=tuple(file for file in table.files if file.max_sequence > after or (file.min_time <= high and file.max_time >= low)),
     )
+
+
+def _ordered(parts: list[_Part], selection: Selection) -> _Ordered | None:
+    """Parts of a group as rows in the order of storage; None where there are none."""
+    some = [part for part in parts if part[0].count]
+    if not some:
+        return None
+    every = in_storage_order([kept for kept, _ in some], selection.table)
+    return every, [every.gathered(vectors) for vectors in zip(*(vectors for _, vectors in some), strict=True)]
 
 
 def _times(table: TableSnapshot, after: int) -> tuple[Predicate, ...]:
