@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 #: Seconds after which a wait looks up: a signal that comes just before it begins does not end it, and its handler runs then.
-_LOOK_UP = 0.5
+LOOK_UP_S = 0.5
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -64,7 +64,7 @@ class Task(Generic[Out]):
 
     def result(self) -> Out:
         """What the call returned; raises what it raised."""
-        while not self.wait(_LOOK_UP):
+        while not self.wait(LOOK_UP_S):
             pass
         error, self._error = self._error, None
         if error is not None:

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from tsdb_format.errors import Closed
+from tsdb_format.parallel import LOOK_UP_S
 
 if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 #: Seconds between two looks at another process's log: at first, and at most.
 _POLL_FIRST = 0.001
 _POLL_MAX = 0.010
-#: Seconds after which a wait looks up: a signal that comes just before it begins does not end it, and its handler runs then.
-_LOOK_UP = 0.5
 
 
 class Commits(Protocol):
@@ -73,7 +72,7 @@ class Feed:
             if self._polls:
                 left, pause = pause if left is None else min(left, pause), min(2 * pause, _POLL_MAX)
             with suppress(Empty):
-                self._woken.get(timeout=_LOOK_UP if left is None else min(left, _LOOK_UP))
+                self._woken.get(timeout=LOOK_UP_S if left is None else min(left, LOOK_UP_S))
                 while True:  # one look serves all that woke it so far
                     self._woken.get_nowait()
 

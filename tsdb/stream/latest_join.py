@@ -238,6 +238,8 @@ class LatestJoin:
 
     def _output(self, left: Arrivals, right: IntArray) -> Iterator[Arrivals]:
         """The joined rows of some left rows, whose right rows are at these places of the table; −1: none."""
+        if not left.count:
+            return
         held, right = self._table.shown(right)
         if self._node.kind == "inner":
             matched = right >= 0
@@ -252,10 +254,10 @@ class LatestJoin:
                 vectors, rows = held.vectors, right[kept]
                 true = evaluate(condition, lambda name, vectors=vectors, rows=rows: vectors[name].take(rows), len(rows))  # type: ignore[misc]
                 kept = kept[true]
+            if not len(kept):
+                return  # before anything is read of where they stand
             if len(kept) < left.count:
                 left, right = left.take(kept), right[kept]
-        if not left.count:
-            return
         vectors = {}
         for name, side, column in self._node.outputs:
             if side == "left":
