@@ -73,6 +73,12 @@ class Vector:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays, the pool's too."""
+        size = self.values.nbytes + (0 if self.validity is None else self.validity.nbytes)
+        return size + (0 if self.pool is None else self.pool.offsets.nbytes + self.pool.data.nbytes)
+
     def take(self, rows: NDArray[Any] | slice) -> Vector:
         """The rows at ``rows`` (indices, mask or slice), sharing the pool."""
         validity = None if self.validity is None else self.validity[rows]

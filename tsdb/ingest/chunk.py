@@ -78,10 +78,8 @@ class ChunkBuilder:
 
 
 def _bytes_of(vector: Vector) -> int:
-    size = int(vector.values.nbytes) + (0 if vector.validity is None else int(vector.validity.nbytes))
-    if vector.pool is not None and vector.pool is not INTERNED:
-        size += int(vector.pool.offsets.nbytes) + int(vector.pool.data.nbytes)
-    return size
+    """Bytes of a vector; the pool that chunks share is nobody's."""
+    return (vector if vector.pool is not INTERNED else Vector(vector.type, vector.values, vector.validity)).nbytes
 
 
 def _nulls_like(vector: Vector, count: int) -> Vector:

@@ -33,11 +33,9 @@ class FileEdges:
 
     def keep(self, slot: int, column: Vector, bytes_max: int) -> None:
         """Keep a column, where it and what other files hold take no more than ``bytes_max`` bytes; older ones make room."""
-        size = column.values.nbytes + (0 if column.validity is None else column.validity.nbytes)
-        size += 0 if column.pool is None else column.pool.offsets.nbytes + column.pool.data.nbytes
-        if size <= bytes_max:
+        if column.nbytes <= bytes_max:
             self._columns[slot] = column
-            LAST_CACHE.note(self, slot, size, bytes_max)
+            LAST_CACHE.note(self, slot, column.nbytes, bytes_max)
 
     def let_go(self, slot: int) -> None:
         """Forget a column; readers that have it go on with it."""

@@ -84,11 +84,8 @@ class MemoryRun:
     @cached_property
     def nbytes(self) -> int:
         """Bytes of the arrays; a pool that several columns or runs share counts in each."""
-        size = self.rows.numbers.nbytes + self.rows.row_start.nbytes
-        for vector in self.rows.columns.values():
-            size += vector.values.nbytes + (0 if vector.validity is None else vector.validity.nbytes)
-            size += 0 if vector.pool is None else vector.pool.offsets.nbytes + vector.pool.data.nbytes
-        return size
+        columns = sum(vector.nbytes for vector in self.rows.columns.values())
+        return self.rows.numbers.nbytes + self.rows.row_start.nbytes + columns
 
 
 class MemoryFile:

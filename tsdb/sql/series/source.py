@@ -138,9 +138,9 @@ def _common_table(draft: Draft, name: str, before: int) -> tuple[int, int] | Non
             after = closing(tokens, after) + 1
         if after < before and tokens[after].upper == "AS":
             after += 1
-            while tokens[after].upper in ("NOT", "MATERIALIZED"):
+            while after < before and tokens[after].upper in ("NOT", "MATERIALIZED"):
                 after += 1
-            if tokens[after].is_symbol("("):
+            if after < before and tokens[after].is_symbol("("):
                 return after, closing(tokens, after)
     return None
 
