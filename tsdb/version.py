@@ -1,3 +1,3 @@
 """The version of the distribution: read by the build, by ``tsdb.__version__`` and by ``tsdb --version``."""
 
-__version__ = "0.5.0"
+__version__ = "0.5.1"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -66,3 +68,40 @@ def test_what_is_no_table_has_no_schema(both: tuple[tsdb.Database, duckdb.DuckDB
         other.sql(sql).fetchall()
     with pytest.raises(tsdb.Error):
         db.sql(sql).fetchall()
+
+
+def test_statements_name_a_table_with_its_schema(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path) as database:
+        database.sql("CREATE TABLE main.t (time TIMESTAMP_NS TIME, host STRING TAG, owner STRING ATTRIBUTE, x DOUBLE)")
+        rows = "('2026-01-01', 'a', 1), ('2026-01-02', 'b', 2), ('2026-01-03', 'c', 3)"
+        database.sql(f"INSERT INTO MAIN.t (time, host, x) VALUES {rows}")
+        database.sql("INSERT INTO \"main\".\"t\" (time, host, x) SELECT time, 'd', x FROM t WHERE host = 'a'")
+        database.sql("UPDATE main.t SET owner = upper(main.t.host) WHERE main.t.host IN ('a', 'd')")
+        database.sql("DELETE FROM main.t WHERE main.t.host = 'b' AND x > (SELECT min(main.t.x) FROM t)")
+        database.sql("DELETE FROM t WHERE main.t.host = 'd'")
+        assert database.sql("FROM main.t ORDER BY time").fetchall() == [
+            (datetime.datetime(2026, 1, 1), "a", "A", 1.0),
+            (datetime.datetime(2026, 1, 3), "c", None, 3.0),
+        ]
+        assert database.sql("SHOW DEVICES FROM main.t WHERE main.t.owner = 'A'").fetchall()[0][0] == "a"
+        database.sql("ALTER TABLE main.t ADD COLUMN y DOUBLE")
+        assert [row[0] for row in database.sql("DESCRIBE main.t").fetchall()] == ["time", "host", "owner", "x", "y"]
+        assert "CREATE TABLE t" in database.sql("SHOW CREATE TABLE main.t").fetchall()[0][0]
+        database.sql("TRUNCATE main.t")
+        database.sql("DROP TABLE IF EXISTS main.t")
+        assert database.sql("SHOW TABLES").fetchall() == []
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM other.t WHERE x = 1", "DROP TABLE other.t", "INSERT INTO other.t VALUES (1)"])
+def test_of_statements_there_is_one_schema(tmp_path: Path, sql: str) -> None:
+    with tsdb.open(tmp_path) as database:
+        database.sql("CREATE TABLE t (time TIMESTAMP_NS TIME, host STRING TAG, x DOUBLE)")
+        with pytest.raises(tsdb.NotFound, match=rf"^no schema 'other': .* \(line 1, column {sql.index('other') + 1}\)$"):
+            database.sql(sql)
+
+
+def test_an_alias_hides_the_schema_of_a_condition(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path) as database:
+        database.sql("CREATE TABLE t (time TIMESTAMP_NS TIME, host STRING TAG, x DOUBLE)")
+        with pytest.raises(tsdb.NotFound, match='"t" not found'):
+            database.sql("DELETE FROM main.t AS a WHERE main.t.x = 1")

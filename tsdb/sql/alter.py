@@ -25,7 +25,7 @@ from tsdb_format.types import Role, parse_type
 def read_alter_table(cursor: Cursor) -> AlterTable:
     """The rest of a statement after ALTER TABLE."""
     if_exists = cursor.accept("IF", "EXISTS")
-    name = cursor.name("a table name")
+    name = cursor.relation("a table name")
     change = _read_change(cursor)
     if cursor.symbol() == ",":
         raise InvalidInput("ALTER TABLE changes one thing at a time")

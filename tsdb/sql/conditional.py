@@ -38,7 +38,7 @@ def read_truncate(query: Query) -> Delete:
     cursor = _cursor(query)
     cursor.expect("TRUNCATE")
     cursor.accept("TABLE")
-    table = cursor.name("a table name")
+    table = cursor.relation("a table name")
     cursor.end()
     return Delete(table, table, None, query)
 
@@ -101,7 +101,7 @@ def _cursor(query: Query) -> Cursor:
 
 def _read_target(cursor: Cursor) -> tuple[str, str]:
     """A table's name, and what the condition may call it."""
-    table = cursor.name("a table name")
+    table = cursor.relation("a table name")
     if cursor.accept("AS"):
         return table, cursor.name("an alias")
     named = not cursor.done and cursor.tokens[cursor.at].is_name and cursor.word() not in _NO_ALIAS

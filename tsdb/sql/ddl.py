@@ -48,7 +48,7 @@ def read_create_table(cursor: Cursor) -> CreateTable:
     stream = cursor.word() == "STREAM"
     cursor.expect("STREAM" if stream else "TABLE")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
-    name = cursor.name("a name")
+    name = cursor.relation("a name")
     if cursor.word() == "AS":
         raise InvalidInput("CREATE TABLE … AS is not known: create the table with its roles, then INSERT INTO it")
     cursor.expect_symbol("(")

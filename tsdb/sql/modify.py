@@ -37,6 +37,7 @@ from tsdb.quoting import quoted_name
 from tsdb.sql.native import unique_names
 from tsdb.sql.outside import INPUT_PREFIX
 from tsdb.sql.planner import BoundQuery, Planner
+from tsdb.sql.series.qualified import without_schema
 from tsdb.sql.statement import Conditional, Delete, DeleteDevices, Query, ShowDevices, Update
 from tsdb.sql.token import SYMBOL, Token, tokenize
 from tsdb.storage.arrange import SortedRows
@@ -233,6 +234,8 @@ class _Question:
         condition = self.statement.condition
         where = "" if condition is None else f" WHERE (\n{condition}\n)"
         text = f"SELECT {', '.join(items)} FROM {_TARGET} AS {quoted_name(self.statement.alias)}{where}"
+        if self.statement.alias == self.statement.table:
+            text = without_schema(text, self.statement.table)
         query = Query(text, tuple(tokenize(text)))
         if self._rows_are_alike and any(token.is_name and token.text.lower() == SEQUENCE_NAME for token in query.tokens):
             self._refuse(SEQUENCE_NAME, "a hidden column")

@@ -239,8 +239,8 @@ def _read_create(cursor: Cursor) -> CreateTable | CreateView:
 
 def _read_create_view(cursor: Cursor) -> CreateView:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
-    name = cursor.name("a view name")
-    target = cursor.name("a table name") if cursor.accept("INTO") else None
+    name = cursor.relation("a view name")
+    target = cursor.relation("a table name") if cursor.accept("INTO") else None
     cursor.expect("AS")
     if cursor.done:
         cursor.fail("a query")
@@ -275,13 +275,13 @@ def _read_conditional(word: str, cursor: Cursor) -> Statement:
 def _read_drop(cursor: Cursor) -> DropTable | DropView:
     cursor.expect("DROP")
     if cursor.accept("MATERIALIZED", "VIEW"):
-        view = DropView(if_exists=cursor.accept("IF", "EXISTS"), name=cursor.name("a view name"))
+        view = DropView(if_exists=cursor.accept("IF", "EXISTS"), name=cursor.relation("a view name"))
         cursor.end()
         return view
     if not cursor.accept("STREAM"):
         cursor.expect("TABLE")
     if_exists = cursor.accept("IF", "EXISTS")
-    name = cursor.name("a table name")
+    name = cursor.relation("a table name")
     cursor.end()
     return DropTable(name, if_exists)
 
@@ -294,13 +294,13 @@ def _read_show(cursor: Cursor) -> Statement:
     elif cursor.accept("MATERIALIZED", "VIEWS"):
         made = ShowViews()
     elif cursor.accept("FILES"):
-        made = ShowFiles(cursor.name("a table name") if cursor.accept("FROM") else None)
+        made = ShowFiles(cursor.relation("a table name") if cursor.accept("FROM") else None)
     elif cursor.accept("QUERIES"):
         made = ShowQueries()
     elif cursor.accept("CREATE", "TABLE") or cursor.accept("CREATE", "STREAM"):
-        made = ShowCreateTable(cursor.name("a table name"))
+        made = ShowCreateTable(cursor.relation("a table name"))
     elif cursor.accept("CREATE", "MATERIALIZED", "VIEW"):
-        made = ShowCreateView(cursor.name("a view name"))
+        made = ShowCreateView(cursor.relation("a view name"))
     elif cursor.accept("SETTINGS"):
         made = ShowSettings()
     else:
@@ -316,7 +316,7 @@ def _read_describe(cursor: Cursor) -> Statement:
     if cursor.word() in _QUERY_WORDS - {"TABLE"} or cursor.symbol() == "(":
         return _read_query(cursor.text, cursor.tokens)
     cursor.accept("TABLE")
-    name = cursor.name("a table name")
+    name = cursor.relation("a table name")
     cursor.end()
     return Describe(name)
 
@@ -343,8 +343,8 @@ def _read_insert(cursor: Cursor) -> Insert:
     if cursor.word(1) == "OR":
         raise InvalidInput("INSERT OR … is not known: INSERT INTO already overlays the row with the same tags and time")
     cursor.expect("INSERT", "INTO")
-    at = cursor.at
-    name = cursor.name("a table name")
+    name = cursor.relation("a table name")
+    at = cursor.at - 1
     if any(a.upper == "ON" and b.upper == "CONFLICT" for a, b in zip(tokens, tokens[1:], strict=False)):
         raise InvalidInput("ON CONFLICT is not known: INSERT INTO already overlays the row with the same tags and time")
     query = _read_query(cursor.text, tokens)

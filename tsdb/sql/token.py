@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from tsdb_format.errors import InvalidInput
+from tsdb_format.errors import InvalidInput, NotFound
 
 WORD, QUOTED, STRING, NUMBER, PARAMETER, SYMBOL = "word", "quoted", "string", "number", "parameter", "symbol"
 
@@ -217,6 +217,15 @@ class Cursor:
             self.fail(what)
         self.at += 1
         return self.tokens[self.at - 1].text
+
+    def relation(self, what: str) -> str:
+        """Take the name of a table or view, behind that of the one schema or not."""
+        if not self.done and self.tokens[self.at].is_name and self.symbol(1) == ".":
+            schema = self.tokens[self.at]
+            if schema.text.lower() != "main":
+                raise NotFound(f"no schema {schema.text!r}: a database has one, main ({place(self.text, schema.start)})")
+            self.at += 2
+        return self.name(what)
 
     def literal(self, what: str) -> object:
         """Take a string, a number with an optional sign, or a word such as true; the last as a string."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tsdb.catalog.table import Table
 from tsdb.sql.series.draft import Draft, Edit
 from tsdb.sql.series.source import is_common_table
+from tsdb.sql.token import Token, tokenize
 
 WORDS = frozenset({"MAIN"})
 
@@ -17,17 +18,31 @@ def expand(draft: Draft, tables: Mapping[str, Table]) -> Sequence[Edit]:
     tokens = draft.tokens
     if _is_given(draft, "main", tables):
         return ()
-    edits = []
+    return [
+        Edit(schema.start, table.start, ())
+        for schema, table in _qualifiers(tokens)
+        if table.text.lower() in tables and not _is_given(draft, table.text.lower(), tables)
+    ]
+
+
+def without_schema(text: str, table: str) -> str:
+    """A text in which ``main.`` before a table's columns is as many spaces."""
+    for schema, named in _qualifiers(tokenize(text)):
+        if named.text.lower() == table.lower():
+            text = text[: schema.start] + " " * (named.start - schema.start) + text[named.start :]
+    return text
+
+
+def _qualifiers(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+    """The schema and the table of each ``main.t.column``."""
     for at in range(len(tokens) - 4):
         names, dots = tokens[at : at + 5 : 2], tokens[at + 1 : at + 4 : 2]
         if not (all(name.is_name for name in names) and all(dot.is_symbol(".") for dot in dots)) or names[0].text.lower() != "main":
             continue
         begins = at == 0 or not tokens[at - 1].is_symbol(".")
         called = at + 5 < len(tokens) and tokens[at + 5].is_symbol("(")
-        table = names[1].text.lower()
-        if begins and not called and table in tables and not _is_given(draft, table, tables):
-            edits.append(Edit(names[0].start, names[1].start, ()))
-    return edits
+        if begins and not called:
+            yield names[0], names[1]
 
 
 def _is_given(draft: Draft, name: str, tables: Mapping[str, Table]) -> bool:
