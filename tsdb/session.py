@@ -19,7 +19,7 @@ import numpy as np
 
 from tsdb.catalog.table import Table, create_table_text
 from tsdb.exec.batch import Batch
-from tsdb.exec.context import ExecContext
+from tsdb.exec.context import ExecContext, Kept
 from tsdb.exec.executor import execute
 from tsdb.exec.newest_version import newest_versions
 from tsdb.exec.under_way import UnderWay
@@ -78,6 +78,7 @@ class _Prepared:
     tables: tuple[Table, ...]
     settings: tuple[tuple[str, object], ...]
     bounded: bool
+    kept: Kept
 
 
 class Session:
@@ -162,7 +163,7 @@ class Session:
         bound = planner.bind(parameters, tables, settings.changed(query.settings), now_ns, snapshot)
         schema = None if isinstance(bound.plan, DuckQuery) else tuple(output_schema(bound.plan, snapshot))
         used = tuple({table.name: table for table in _tables_of(bound.plan, tables)}.values())
-        return _Prepared(bound, schema, used, query.settings, _is_bounded(bound.plan))
+        return _Prepared(bound, schema, used, query.settings, _is_bounded(bound.plan), Kept())
 
     def _result(self, prepared: _Prepared, snapshot: Snapshot, settings: Settings, text: str) -> Result:
         """Results of few rows are computed at once; others when they are asked for."""
@@ -420,7 +421,7 @@ def _source(prepared: _Prepared, snapshot: Snapshot, settings: Settings, text: s
     plan = prepared.bound.plan
 
     def make_context() -> ExecContext:
-        return ExecContext(snapshot, settings, settings.threads, text=text, register=register)
+        return ExecContext(snapshot, settings, settings.threads, text=text, register=register, kept=prepared.kept)
 
     if isinstance(plan, DuckQuery):
         from tsdb.exec.duck import DuckRun

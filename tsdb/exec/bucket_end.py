@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tsdb.exec.aggregate.operator import Aggregation
+from tsdb.exec.aggregate.operator import Aggregation, Form
 from tsdb.exec.batch import Batch
 from tsdb.exec.sort import filtered_rows
 from tsdb.plan.grouping import BucketKey, Calendar
@@ -35,12 +35,12 @@ class BucketEnd(NamedTuple):
     newest: bool
     groups_wanted: int
 
-    def run(self, selection: Selection, threads: int, *, statistics: bool) -> Batch:
+    def run(self, form: Form, selection: Selection, threads: int, *, statistics: bool) -> Batch:
         """The groups of the buckets that were read whole, in ascending order of the keys, ``having`` not applied."""
         units = selection.table.table.schema.time.type.units_per_second
         bucket = next(key.bucket for key in self.aggregate.keys if isinstance(key, BucketKey))
         width = bucket.months * _MONTH_DAYS * 86_400 * units if isinstance(bucket, Calendar) else bucket.width
-        aggregation = Aggregation(self.aggregate, selection, threads, statistics=statistics)
+        aggregation = Aggregation(form, selection, threads, statistics=statistics)
         return aggregation.run_from(self.newest, (self.groups_wanted + 1) * width, self._is_enough)
 
     def _is_enough(self, batch: Batch) -> bool:

@@ -268,7 +268,7 @@ def _last_row(node: LastRow, scan: TableScan, context: ExecContext) -> Batch:
 
 def _aggregate(node: Aggregate, context: ExecContext, end: BucketEnd | None = None) -> Batch:
     """All groups, or those of one end of time that are wanted."""
-    from tsdb.exec.aggregate.operator import Aggregation
+    from tsdb.exec.aggregate.operator import Aggregation, Form
 
     statistics = context.settings.enable_statistics_aggregation
     schema = context.snapshot.tables[node.child.table].table.schema
@@ -281,10 +281,11 @@ def _aggregate(node: Aggregate, context: ExecContext, end: BucketEnd | None = No
             return Batch({name: rows.vectors[column] for name, column in newest.outputs}, rows.row_count)
     selection = _selection(node.child, context)
     selection.best_first = end is not None
+    form = context.kept.of(node, Form, node, schema)
     if end is None:
-        batch = Aggregation(node, selection, context.threads, statistics=statistics).run()
+        batch = Aggregation(form, selection, context.threads, statistics=statistics).run()
     else:
-        batch = end.run(selection, context.threads, statistics=statistics)
+        batch = end.run(form, selection, context.threads, statistics=statistics)
     selection.stats.rows_returned += batch.row_count
     return batch
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tsdb.exec.kernels import ranges
 from tsdb_format.payload import resolve
 from tsdb_format.recycling import recycled
-from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column
+from tsdb_format.schema import SEQUENCE_COLUMN, SEQUENCE_NAME, Column, Schema
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import INT64, Role
 from tsdb_format.vector import IntArray, Vector, null_vector
@@ -191,4 +191,9 @@ class ScanSources:
 
 def table_column(table: TableSnapshot, name: str) -> Column:
     """A column of the table by name, the hidden sequence column included."""
-    return SEQUENCE_COLUMN if name == SEQUENCE_NAME else table.table.schema.column(name)
+    return column_of(table.table.schema, name)
+
+
+def column_of(schema: Schema, name: str) -> Column:
+    """As ``table_column``, of a table with these columns."""
+    return SEQUENCE_COLUMN if name == SEQUENCE_NAME else schema.column(name)

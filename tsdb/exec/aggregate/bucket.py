@@ -57,7 +57,8 @@ class Buckets:
 
     def values(self, number: int, starts: IntArray) -> Vector:
         """What key ``number`` shows for the buckets of those names."""
-        return _shown(self._first_ticks(starts, 5 * number), self.time, self.keys[number].type)
+        ticks = starts if len(self.keys) == 1 else self._first_ticks(starts, 5 * number)
+        return _shown(ticks, self.time, self.keys[number].type)
 
 
 def _shown(ticks: IntArray, time: ColumnType, kind: ColumnType) -> Vector:

@@ -4,50 +4,95 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.choice import Choice
-from tsdb.exec.aggregate.fold import ColumnFold, FloatSum, Folded, Greatest, IntegerSum, Least, Moments, RowCount, ValueCount
-from tsdb.exec.aggregate.tag_value import Kept, TagCount, TagFloatSum, TagIntegerSum, TagValues
+from tsdb.exec.aggregate.fold import ColumnFold, FloatSum, Greatest, IntegerSum, Least, Moments, NullCount, RowCount
+from tsdb.exec.aggregate.tag_value import Kept, TagFloatSum, TagIntegerSum, TagNulls, TagValues
 from tsdb.exec.evaluate import normalize
-from tsdb.exec.source import table_column
+from tsdb.exec.source import column_of
 from tsdb.plan.grouping import Call
 from tsdb.plan.predicate import Not, Or, Predicate, columns_of
 from tsdb_format.types import HUGEINT, ColumnType, Role
-from tsdb_format.vector import IntArray, Vector
+from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
+    from tsdb.exec.aggregate.cell import Cells
     from tsdb.storage.snapshot import TableSnapshot
+    from tsdb_format.schema import Schema
 
-Gatherer: TypeAlias = RowCount | ValueCount | FloatSum | IntegerSum | Least | Greatest | Moments | Choice | TagValues
-Show: TypeAlias = Callable[[IntArray], Vector]
+Gatherer: TypeAlias = RowCount | NullCount | FloatSum | IntegerSum | Least | Greatest | Moments | Choice | TagValues
 #: Accumulators that know their values from devices.
-_FROM_DEVICES = (TagCount, TagFloatSum, TagIntegerSum)
+_FROM_DEVICES = (TagNulls, TagFloatSum, TagIntegerSum)
 #: What functions of tags and attributes keep of their values.
 _OF_TAGS: dict[str, Kept] = {"min": "least", "any_value": "least", "max": "greatest", "count_distinct": "all"}
 
 
-class Program:
-    """The accumulators of some calls, each there once. The first counts every cell's rows."""
+class Values(NamedTuple):
+    """How many values there are: the number of the accumulator that counts rows, and of that which counts NULLs; None: rows."""
 
-    def __init__(self, calls: Sequence[Call], table: TableSnapshot) -> None:
-        self._table = table
-        self._held: dict[tuple[object, ...], Gatherer] = {}
-        self.rows = self._row_count(None)
+    rows: int
+    nulls: int | None = None
+
+
+class Found:
+    """What was gathered of the slots that are shown, by numbers of accumulators."""
+
+    def __init__(self, cells: Cells, slots: IntArray, *, filled: bool) -> None:
+        """``filled``: each of the slots has rows."""
+        self._cells = cells
+        self.slots = slots
+        self._filled = filled
+
+    def held(self, number: int) -> Any:
+        """What an accumulator holds, of all slots."""
+        return self._cells.held(number)
+
+    def array(self, number: int, at: int = 0) -> NDArray[Any]:
+        """One of the arrays that a folding holds."""
+        found: NDArray[Any] = self._cells.held(number)[at]
+        return found[self.slots]
+
+    def counts(self, values: Values) -> IntArray:
+        """How many values each slot has."""
+        rows = self.array(values.rows)
+        return rows if values.nulls is None or not self._cells.has_seen(values.nulls) else rows - self.array(values.nulls)
+
+    def valid(self, values: Values) -> BoolArray | None:
+        """The slots that have values; None: all."""
+        if self._filled and values.rows == 0 and (values.nulls is None or not self._cells.has_seen(values.nulls)):
+            return None
+        found = self.counts(values) > 0
+        return None if np.count_nonzero(found) == len(found) else found
+
+
+Show: TypeAlias = Callable[[Found], Vector]
+
+
+class Program:
+    """The accumulators of some calls, each there once, by number. The first counts every cell's rows.
+
+    It holds nothing of any run, and belongs to the columns of a table, not to a snapshot.
+    """
+
+    def __init__(self, calls: Sequence[Call], schema: Schema) -> None:
+        self._schema = schema
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self.gatherers: list[Gatherer] = []
+        self._row_count(None)
         self._shown = [(call.name, self._show(call)) for call in calls]
 
-    @property
-    def gatherers(self) -> list[Gatherer]:
-        """The accumulators."""
-        return list(self._held.values())
+    def of(self, table: TableSnapshot) -> list[Gatherer]:
+        """The accumulators for a run over a snapshot of the table."""
+        return [each.of(table) for each in self.gatherers]
 
     @cached_property
     def columns(self) -> frozenset[str]:
         """Columns whose values matter, of rows or in conditions."""
-        held = self._held.values()
+        held = self.gatherers
         conditions = [columns_of(each.condition) for each in held if each.condition is not None]
         named = [{each.name} for each in held if isinstance(each, ColumnFold) and not isinstance(each, _FROM_DEVICES)]
         chosen = [{each.name, each.by} for each in held if isinstance(each, Choice)]
@@ -57,8 +102,8 @@ class Program:
     def wants(self) -> dict[str, int]:
         """Columns that storage may fold, and what for: those that no accumulator must read."""
         wanted: dict[str, int] = {}
-        read: set[str] = {self._table.table.schema.time.name}
-        for each in self._held.values():
+        read: set[str] = {self._schema.time.name}
+        for each in self.gatherers:
             if each.condition is not None:
                 read |= columns_of(each.condition)
             if isinstance(each, Choice):
@@ -71,22 +116,22 @@ class Program:
         return {name: bits for name, bits in wanted.items() if name not in read and self._is_stored(name)}
 
     def _is_stored(self, name: str) -> bool:
-        return table_column(self._table, name).role in (Role.FIELD, Role.SEQUENCE)
+        return column_of(self._schema, name).role in (Role.FIELD, Role.SEQUENCE)
 
-    def vectors(self, slots: IntArray) -> dict[str, Vector]:
-        """The calls' values for some slots, by name."""
-        return {name: show(slots) for name, show in self._shown}
+    def vectors(self, found: Found) -> dict[str, Vector]:
+        """The calls' values, by name."""
+        return {name: show(found) for name, show in self._shown}
 
-    def _get(self, make: Callable[..., Any], *about: object) -> Any:
-        """The accumulator of these arguments, made when first asked for."""
-        key = (make, *about)
-        if key not in self._held:
-            self._held[key] = make(*about)
-        return self._held[key]
+    def _get(self, make: Callable[..., Gatherer], *about: object, **more: object) -> int:
+        """The number of the accumulator of these arguments, made when first asked for."""
+        key = (make, *about, *more.values())
+        if key not in self._numbers:
+            self._numbers[key] = len(self.gatherers)
+            self.gatherers.append(make(*about, **more))
+        return self._numbers[key]
 
-    def _row_count(self, condition: Predicate | None) -> RowCount:
-        found: RowCount = self._get(RowCount, condition)
-        return found
+    def _row_count(self, condition: Predicate | None) -> int:
+        return self._get(RowCount, condition)
 
     def _show(self, call: Call) -> Show:
         """Get what a call needs; what it shows of it."""
@@ -94,96 +139,114 @@ class Program:
         if call.column is None:
             count = self._row_count(condition)
             if call.condition is None or call.type != HUGEINT:
-                return _counted(count, call.type)
+                return _counted(Values(count), call.type)
             known = self._row_count(normalize(Or((call.condition, Not(call.condition)))))
-            return _summed(known, count, call.type)  # count_if, which is a sum of what a condition is where it is not NULL
-        column = table_column(self._table, call.column)
+            return _summed(Values(known), count, call.type)  # count_if, the sum of what a condition is where it is not NULL
+        column = column_of(self._schema, call.column)
         kind = column.type
-        about: tuple[object, ...] = (call.column, kind, condition)
-        values: Callable[..., Folded] = ValueCount
-        total: Callable[..., Folded] = FloatSum if kind.is_float else IntegerSum
+        about = (call.column, kind, condition)
+        nulls: Callable[..., Gatherer] | None = None if column.role in (Role.TIME, Role.SEQUENCE) else NullCount
+        total: Callable[..., Gatherer] = FloatSum if kind.is_float else IntegerSum
         if column.role in (Role.TAG, Role.ATTRIBUTE):
             if call.function in _OF_TAGS:
-                held: TagValues = self._get(TagValues, self._table, call.column, condition, _OF_TAGS[call.function])
-                return held.counts if call.function == "count_distinct" else held.values
-            if call.function in ("count", "sum", "avg"):
-                values, total, about = TagCount, TagFloatSum if kind.is_float else TagIntegerSum, (self._table, *about)
+                kept = self._get(TagValues, call.column, condition, _OF_TAGS[call.function])
+                return _different(kept) if call.function == "count_distinct" else _chosen(kept)
+            nulls, total = TagNulls, TagFloatSum if kind.is_float else TagIntegerSum
+
+        def values() -> Values:
+            return Values(self._row_count(condition), None if nulls is None else self._get(nulls, *about))
+
         match call.function:
             case "count":
-                return _counted(self._get(values, *about), call.type)
-            case "sum":
-                return _summed(self._get(values, *about), self._get(total, *about), call.type)
-            case "avg":
-                return _averaged(self._get(values, *about), self._get(total, *about), call.type)
+                return _counted(values(), call.type)
+            case "sum" | "avg":
+                number = self._get(total, *about)
+                exact = isinstance(self.gatherers[number], IntegerSum)
+                return (_summed if call.function == "sum" else _averaged)(values(), number, call.type, exact=exact)
             case "var_samp" | "var_pop" | "stddev_samp" | "stddev_pop":
                 return _spread(self._get(Moments, *about), call.type, call.function)
             case "min" if not kind.is_pooled:
-                return _valued(self._get(ValueCount, *about), self._get(Least, *about), call.type)
+                return _valued(values(), self._get(Least, *about), call.type)
             case "max" if not kind.is_pooled:
-                return _valued(self._get(ValueCount, *about), self._get(Greatest, *about), call.type)
+                return _valued(values(), self._get(Greatest, *about), call.type)
             case "min" | "max":
                 return self._choice(call.column, condition, by=call.column, greatest=call.function == "max", valued=True)
             case function:
-                by = call.by or self._table.table.schema.time.name
+                by = call.by or self._schema.time.name
                 greatest = function in ("last", "arg_max")
                 return self._choice(call.column, condition, by=by, greatest=greatest, valued=function.startswith("arg"))
 
     def _choice(self, name: str, condition: Predicate | None, *, by: str, greatest: bool, valued: bool) -> Show:
-        found: Choice = self._get(Choice, self._table, name, by, condition, greatest, valued)
-        return found.values
+        kind = column_of(self._schema, name).type
+        return _chosen(self._get(Choice, name, kind, by, condition, greatest=greatest, valued=valued))
 
 
-def _counted(count: Folded, kind: ColumnType) -> Show:
-    return lambda slots: Vector(kind, count.arrays[0][slots].astype(kind.physical, copy=False))
+def _chosen(number: int) -> Show:
+    """A value of one row, as what is held shows it."""
+
+    def show(found: Found) -> Vector:
+        shown: Vector = found.held(number).values(found.slots)
+        return shown
+
+    return show
 
 
-def _valued(count: Folded, bound: Folded, kind: ColumnType) -> Show:
+def _different(number: int) -> Show:
+    def show(found: Found) -> Vector:
+        shown: Vector = found.held(number).counts(found.slots)
+        return shown
+
+    return show
+
+
+def _counted(values: Values, kind: ColumnType) -> Show:
+    return lambda found: Vector(kind, found.counts(values).astype(kind.physical, copy=False))
+
+
+def _valued(values: Values, bound: int, kind: ColumnType) -> Show:
     """A least or greatest value, NULL where there is none."""
 
-    def show(slots: IntArray) -> Vector:
-        valid, values = count.arrays[0][slots] > 0, bound.arrays[0][slots]
-        if np.count_nonzero(valid) == len(valid):
-            return Vector(kind, values.astype(kind.physical, copy=False))
-        return Vector(kind, np.where(valid, values, 0).astype(kind.physical), valid)
+    def show(found: Found) -> Vector:
+        valid, shown = found.valid(values), found.array(bound)
+        if valid is None:
+            return Vector(kind, shown.astype(kind.physical, copy=False))
+        return Vector(kind, np.where(valid, shown, 0).astype(kind.physical), valid)
 
     return show
 
 
-def _summed(count: Folded, total: FloatSum | IntegerSum | RowCount, kind: ColumnType) -> Show:
-    def show(slots: IntArray) -> Vector:
-        valid = count.arrays[0][slots] > 0
-        validity = None if valid.all() else valid
-        if not isinstance(total, IntegerSum):
-            return Vector(kind, total.arrays[0][slots].astype(kind.physical), validity)
-        return Vector(kind, _exact(total, slots).astype(kind.physical, copy=False), validity)
+def _summed(values: Values, total: int, kind: ColumnType, *, exact: bool = False) -> Show:
+    def show(found: Found) -> Vector:
+        shown = _exact(found, total) if exact else found.array(total)
+        return Vector(kind, shown.astype(kind.physical, copy=False), found.valid(values))
 
     return show
 
 
-def _averaged(count: Folded, total: FloatSum | IntegerSum, kind: ColumnType) -> Show:
-    def show(slots: IntArray) -> Vector:
-        number = count.arrays[0][slots]
-        valid = number > 0
-        divisor = np.where(valid, number, 1)
-        if isinstance(total, FloatSum):
-            values = total.arrays[0][slots] / divisor
+def _averaged(values: Values, total: int, kind: ColumnType, *, exact: bool) -> Show:
+    def show(found: Found) -> Vector:
+        valid, divisor = found.valid(values), found.counts(values)
+        if valid is not None:
+            divisor = np.where(valid, divisor, 1)
+        if exact:
+            shown = (_exact(found, total) / divisor.astype(object)).astype(np.float64)
         else:
-            values = (_exact(total, slots) / divisor.astype(object)).astype(np.float64)
-        return Vector(kind, values, None if valid.all() else valid)
+            shown = found.array(total) / divisor
+        return Vector(kind, shown, valid)
 
     return show
 
 
-def _exact(total: IntegerSum, slots: IntArray) -> NDArray[Any]:
+def _exact(found: Found, total: int) -> NDArray[Any]:
     """Sums as Python integers."""
-    high, low = total.arrays[0][slots], total.arrays[1][slots]
-    found: NDArray[Any] = high.astype(object) * 2**32 + low.astype(object)
-    return found
+    high, low = found.array(total), found.array(total, 1)
+    exact: NDArray[Any] = high.astype(object) * 2**32 + low.astype(object)
+    return exact
 
 
-def _spread(held: Moments, kind: ColumnType, function: str) -> Show:
-    def show(slots: IntArray) -> Vector:
-        count, square = held.arrays[0][slots], held.arrays[2][slots]
+def _spread(moments: int, kind: ColumnType, function: str) -> Show:
+    def show(found: Found) -> Vector:
+        count, square = found.array(moments), found.array(moments, 2)
         sample = function.endswith("samp")
         valid = count > (1 if sample else 0)
         values = np.where(count > 1, square, 0.0) / np.maximum(count - sample, 1)

@@ -23,26 +23,31 @@ _WAITING_MIN = 1 << 17
 
 
 class Accumulator(Protocol):
-    """Something that is kept for every cell, and gathered from parts that hold one element per segment."""
+    """Something that is gathered for every cell, from parts that have one element per segment. What it holds are not its own."""
 
-    def resize(self, moved: IntArray, count: int) -> None:
-        """Have ``count`` slots; what slot i held is in slot moved[i] now, others are as nothing was seen."""
+    def started(self, count: int) -> Any:
+        """What is held of ``count`` slots before anything was seen."""
 
-    def merge(self, slots: IntArray, part: Any) -> None:
+    def resized(self, held: Any, moved: IntArray, count: int) -> Any:
+        """What is held of ``count`` slots, where that of slot i is of slot moved[i] now; others are as nothing was seen."""
+
+    def merge(self, held: Any, slots: IntArray, part: Any) -> None:
         """Take in a part, whose segments belong to these slots. Parts come in the order of their rows within a device."""
 
 
 class Cells:
-    """Gives segments their slots, and their parts to accumulators."""
+    """Gives segments their slots, holds what is known of these, and has accumulators merge parts into it."""
 
     def __init__(self, accumulators: Sequence[Accumulator], groups: int, buckets: Buckets, low: int, high: int) -> None:
         """Rows' times are between ``low`` and ``high``."""
         self._accumulators = accumulators
+        #: By accumulator; None until it has a part.
+        self._held: list[Any] = [None] * len(accumulators)
         self._width = buckets.width
         self._first = 0
         self._per_group: int | None = 1 if not len(buckets) else None
         if self._width is not None and low <= high:
-            first, last = (int(tick) for tick in buckets.first_ticks(np.array([low, high])))
+            first, last = buckets.first_ticks(np.array([low, high])).tolist()
             if first > FIRST and last <= LAST - self._width and last - first <= LAST:
                 self._first, self._per_group = first, (last - first) // self._width + 1
         if self._per_group is not None and groups * self._per_group > max(_DENSE_MAX, 1):
@@ -50,11 +55,22 @@ class Cells:
         self.group, self.start = np.empty(0, np.int64), np.empty(0, np.int64)
         self._waiting: list[tuple[IntArray, IntArray, list[Any]]] = []
         self._waiting_count = 0
-        self._resize(np.empty(0, np.int64), 0 if self._per_group is None else groups * self._per_group)
+        self._count = 0 if self._per_group is None else groups * self._per_group
         self._groups = groups
 
+    def held(self, number: int) -> Any:
+        """What is held for an accumulator."""
+        found = self._held[number]
+        if found is None:
+            found = self._held[number] = self._accumulators[number].started(self._count)
+        return found
+
+    def has_seen(self, number: int) -> bool:
+        """Whether any part came for an accumulator."""
+        return self._held[number] is not None
+
     def add(self, group: IntArray, start: IntArray, parts: list[Any]) -> None:
-        """Take in segments with a part for each accumulator."""
+        """Take in segments with a part for each accumulator; None: it has seen nothing in them."""
         if self._per_group is not None:
             slots = group if self._per_group == 1 else group * self._per_group + self._bucket(start)
             self._merge(slots, parts)
@@ -72,8 +88,10 @@ class Cells:
             self.group = np.arange(self._groups)
             self.start = np.zeros(self._groups, np.int64)
         else:
-            self.group = np.repeat(np.arange(self._groups), self._per_group)
-            self.start = np.tile(self._first + np.arange(self._per_group) * self._width, self._groups)
+            starts = self._first + np.arange(self._per_group) * self._width
+            one = self._groups == 1
+            self.group = np.zeros(self._per_group, np.int64) if one else np.repeat(np.arange(self._groups), self._per_group)
+            self.start = starts if one else np.tile(starts, self._groups)
         return self.group, self.start
 
     def bucket_numbers(self, slots: IntArray) -> NDArray[np.uint16] | None:
@@ -89,12 +107,16 @@ class Cells:
         return found
 
     def _merge(self, slots: IntArray, parts: list[Any]) -> None:
-        for accumulator, part in zip(self._accumulators, parts, strict=True):
-            accumulator.merge(slots, part)
+        for number, part in enumerate(parts):
+            if part is not None:
+                self._accumulators[number].merge(self.held(number), slots, part)
 
     def _resize(self, moved: IntArray, count: int) -> None:
-        for accumulator in self._accumulators:
-            accumulator.resize(moved, count)
+        """Have ``count`` slots, of which moved[i] holds what slot i did."""
+        self._count = count
+        for number, held in enumerate(self._held):
+            if held is not None:
+                self._held[number] = self._accumulators[number].resized(held, moved, count)
 
     def _settle(self) -> None:
         """Give slots to what waits: slots ascend by group, then bucket."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tsdb.catalog.device import compacted
+from tsdb.catalog.device import DeviceTable, compacted
 from tsdb.catalog.tag_order import value_ranks
 from tsdb.exec.aggregate.segment import RowBatch, Segments, both
 from tsdb.exec.kernels import aggregate as kernels
 from tsdb.exec.order import ascending
-from tsdb.exec.source import table_column
 from tsdb.plan.predicate import Predicate
+from tsdb_format.types import ColumnType
 from tsdb_format.vector import IntArray, Vector, concat, null_vector
 
 if TYPE_CHECKING:
@@ -50,20 +50,25 @@ class Choice:
     Rows whose ``by`` is NULL are left out; with ``valued`` also those whose value is.
     """
 
-    def __init__(
-        self, table: TableSnapshot, name: str, by: str, condition: Predicate | None, greatest: bool, valued: bool
-    ) -> None:  # fmt: skip
+    _devices: DeviceTable
+
+    def __init__(self, name: str, kind: ColumnType, by: str, condition: Predicate | None, *, greatest: bool, valued: bool) -> None:
         self.name = name
-        self.kind = table_column(table, name).type
+        self.kind = kind
         self.by = by
         self.condition = condition
         self.greatest = greatest
         self.valued = valued
-        self._devices = table.devices
-        self._waiting: list[Candidates] = []
-        self._waiting_count = 0
-        self._best: Candidates | None = None
-        self._slots = 0
+
+    def of(self, table: TableSnapshot) -> Choice:
+        """The same for a run over a snapshot, whose devices order rows."""
+        made = Choice(self.name, self.kind, self.by, self.condition, greatest=self.greatest, valued=self.valued)
+        made._devices = table.devices
+        return made
+
+    def started(self, count: int) -> Chosen:
+        """What is held before anything was seen."""
+        return Chosen(self, count)
 
     def part(self, batch: RowBatch, segments: Segments) -> Candidates:
         """The best row of each segment that has one."""
@@ -72,7 +77,7 @@ class Choice:
         if self.valued and self.name != self.by:
             chosen = both(chosen, batch.cells(self.name).validity)
         row = np.empty(len(segments), np.int64)
-        kernels.first_least(self._keys(by), chosen, segments.stop, row)
+        kernels.first_least(self.keys(by), chosen, segments.stop, row)
         found = np.flatnonzero(row >= 0)
         return self._candidates(batch, found, row[found])
 
@@ -88,7 +93,7 @@ class Choice:
         # What waits must not hold a whole file's strings.
         return Candidates(segment, compacted(replace(key, validity=None)), rank, time, compacted(value))
 
-    def _keys(self, by: Vector) -> IntArray:
+    def keys(self, by: Vector) -> IntArray:
         """Integers that order as the values do, best first; under a NULL any."""
         if by.pool is not None:
             by = compacted(by)
@@ -97,10 +102,30 @@ class Choice:
             keys = ascending(by.values)
         return np.ascontiguousarray(~keys if self.greatest else keys)
 
-    def merge(self, slots: IntArray, part: Candidates) -> None:
-        """Let a part's rows wait."""
-        self._waiting.append(replace(part, slot=slots[part.slot]))
-        self._waiting_count += len(part.slot)
+    def merge(self, held: Chosen, slots: IntArray, part: Candidates) -> None:
+        """Take in a part's rows."""
+        held.add(replace(part, slot=slots[part.slot]))
+
+    def resized(self, held: Chosen, moved: IntArray, count: int) -> Chosen:
+        """What is held, of ``count`` slots, of which moved[i] is what slot i was."""
+        held.resize(moved, count)
+        return held
+
+
+class Chosen:
+    """The best row of each slot. Candidates that come wait until there are enough of them."""
+
+    def __init__(self, choice: Choice, slots: int) -> None:
+        self._choice = choice
+        self._waiting: list[Candidates] = []
+        self._waiting_count = 0
+        self._best: Candidates | None = None
+        self._slots = slots
+
+    def add(self, found: Candidates) -> None:
+        """Let candidates wait."""
+        self._waiting.append(found)
+        self._waiting_count += len(found.slot)
         if self._waiting_count > max(_WAITING_MIN, 2 * self._slots):
             self._settle()
 
@@ -120,7 +145,7 @@ class Choice:
         rank, time = np.concatenate([part.rank for part in parts]), np.concatenate([part.time for part in parts])
         key, value = concat([part.key for part in parts]), concat([part.value for part in parts])
         row = np.full(self._slots, -1, np.int64)
-        kernels.best_rows(slot, self._keys(key), rank, time, row)
+        kernels.best_rows(slot, self._choice.keys(key), rank, time, row)
         self._best = Candidates(slot, key, rank, time, value).take(row[row >= 0])
         self._waiting, self._waiting_count = [], 0
 
@@ -128,12 +153,12 @@ class Choice:
         """The value of each slot, NULL where no row was chosen."""
         self._settle()
         if self._best is None:
-            return null_vector(self.kind, len(slots))
+            return null_vector(self._choice.kind, len(slots))
         place = np.full(self._slots, -1, np.int64)
         place[self._best.slot] = np.arange(len(self._best.slot))
         at = place[slots]
         if (at < 0).all():
-            return null_vector(self.kind, len(slots))
+            return null_vector(self._choice.kind, len(slots))
         found = self._best.value.take(np.maximum(at, 0))
         valid = found.valid() & (at >= 0)
-        return Vector(self.kind, found.values, None if valid.all() else valid, found.pool)
+        return Vector(self._choice.kind, found.values, None if valid.all() else valid, found.pool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,22 @@ from tsdb_format.vector import BoolArray, IntArray, Vector
 
 if TYPE_CHECKING:
     from tsdb.exec.aggregate.unit import Units
+    from tsdb.storage.snapshot import TableSnapshot
     from tsdb_format.encoding.fold import StoredFold
 
 #: An accumulator's arrays, one element per cell or, in a part of it, per segment.
 Arrays = tuple[NDArray[Any], ...]
-#: A part of units, and for which of them it is known.
-Summary = tuple[Arrays, BoolArray]
+#: A part of units (None: nothing was seen), and for which of them it is known.
+Summary = tuple[Arrays | None, BoolArray]
+#: The same, of all their rows.
+Stated = tuple[Arrays, BoolArray]
 
 
 class Folded:
-    """What all foldings share: ``arrays`` hold one element per cell, and start as ``initial`` says."""
+    """What all foldings share: how values become a part, and parts one element per cell. What came of it is ``Cells``' to hold.
+
+    What is held is some arrays with an element per slot, which start as ``initial`` says.
+    """
 
     initial: tuple[Any, ...] = ()
     #: What storage may fold for this, in bits of ``kernels.fold``; None: it cannot.
@@ -35,14 +41,22 @@ class Folded:
 
     def __init__(self, condition: Predicate | None) -> None:
         self.condition = condition
-        self.arrays: Arrays = ()
 
-    def resize(self, moved: IntArray, count: int) -> None:
-        """Have ``count`` slots, of which moved[i] holds what slot i did."""
-        made = tuple(np.full(count, start) for start in self.initial)
-        for array, old in zip(made, self.arrays, strict=False):
+    def of(self, table: TableSnapshot) -> Self:
+        """The same for a run over a snapshot of the table."""
+        del table
+        return self
+
+    def started(self, count: int) -> Arrays:
+        """What is held of ``count`` slots before anything was seen."""
+        return tuple(_started(count, start) for start in self.initial)
+
+    def resized(self, held: Arrays, moved: IntArray, count: int) -> Arrays:
+        """What is held of ``count`` slots, of which moved[i] is what slot i was."""
+        made = self.started(count)
+        for array, old in zip(made, held, strict=True):
             array[moved] = old
-        self.arrays = made
+        return made
 
     def limited(self, units: Units, part: Arrays, known: BoolArray) -> Summary:
         """A summary of whole units under the condition: units of which no row satisfies it are as nothing was seen."""
@@ -65,16 +79,16 @@ class RowCount(Folded):
         """The rows of each unit."""
         return self.limited(units, (units.rows,), np.ones(len(units.rows), np.bool_))
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Add a part's counts."""
-        kernels.add_integers(slots, part[0], self.arrays[0])
+        kernels.add_integers(slots, part[0], held[0])
 
 
 class ColumnFold(Folded, ABC):
     """A folding of one column's values, over the rows that satisfy a condition."""
 
     def __init__(self, name: str, kind: ColumnType, condition: Predicate | None) -> None:
-        super().__init__(condition)
+        self.condition = condition
         self.name = name
         self.kind = kind
 
@@ -93,31 +107,35 @@ class ColumnFold(Folded, ABC):
         return None if found is None else self.limited(units, *self.stated(found))
 
     @abstractmethod
-    def stated(self, found: Statistics) -> Summary:
+    def stated(self, found: Statistics) -> Stated:
         """The part of whole units that have these statistics."""
 
 
-class ValueCount(ColumnFold):
-    """How many values are not NULL."""
+class NullCount(ColumnFold):
+    """How many values are NULL: what the values fall short of the rows, mostly nothing, which is no part."""
 
     initial = (np.int64(0),)
     wants = 0
 
-    def part(self, batch: RowBatch, segments: Segments) -> Arrays:
-        """The values of each segment."""
-        folded = self.folded(batch, segments)
-        if folded is not None:
-            return (segments.sizes,)
-        chosen = both(batch.mask(self.condition), batch.cells(self.name).validity)
-        return (_counted(chosen, segments),)
+    def part(self, batch: RowBatch, segments: Segments) -> Arrays | None:
+        """The NULLs of each segment; None: there is none."""
+        if self.folded(batch, segments) is not None:
+            return None
+        validity = batch.cells(self.name).validity
+        return None if validity is None else (_counted(both(batch.mask(self.condition), ~validity), segments),)
 
-    def stated(self, found: Statistics) -> Summary:
-        """The values of each unit."""
-        return (found.row_count - found.null_count,), np.ones(len(found), np.bool_)
+    def stated(self, found: Statistics) -> Stated:
+        """The NULLs of each unit."""
+        return (found.null_count,), np.ones(len(found), np.bool_)
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def summary(self, units: Units) -> Summary | None:
+        """What statistics say of each unit."""
+        made = super().summary(units)
+        return made if made is None or made[0] is None or np.count_nonzero(made[0][0]) else (None, made[1])
+
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Add a part's counts."""
-        kernels.add_integers(slots, part[0], self.arrays[0])
+        kernels.add_integers(slots, part[0], held[0])
 
 
 class FloatSum(ColumnFold):
@@ -136,19 +154,19 @@ class FloatSum(ColumnFold):
         kernels.sum_floats(wide(vector), chosen, segments.stop, total)
         return (total,)
 
-    def stated(self, found: Statistics) -> Summary:
+    def stated(self, found: Statistics) -> Stated:
         """Each unit's sum."""
         summed, empty = (found.flags & HAS_SUM) != 0, found.null_count == found.row_count
         assert found.sum is not None
         return (np.where(summed, found.sum, 0.0),), summed | empty
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Add a part's sums."""
-        kernels.add_floats(slots, part[0], self.arrays[0])
+        kernels.add_floats(slots, part[0], held[0])
 
 
 class IntegerSum(ColumnFold):
-    """The exact sum of integers or truth values: ``arrays`` are 2**32s and ones."""
+    """The exact sum of integers or truth values, held as 2**32s and ones."""
 
     initial = (np.int64(0), np.int64(0))
     wants = SUM
@@ -163,16 +181,16 @@ class IntegerSum(ColumnFold):
         kernels.sum_integers(wide(vector), chosen, segments.stop, high, low)
         return high, low
 
-    def stated(self, found: Statistics) -> Summary:
+    def stated(self, found: Statistics) -> Stated:
         """Each unit's sum."""
         summed, empty = (found.flags & HAS_SUM) != 0, found.null_count == found.row_count
         assert found.sum is not None
         total = np.where(summed, found.sum, 0)
         return (total >> 32, total & kernels.LIMB), summed | empty
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Add a part's sums."""
-        kernels.add_limbs(slots, *part, *self.arrays)
+        kernels.add_limbs(slots, *part, *held)
 
 
 class Least(ColumnFold):
@@ -195,15 +213,15 @@ class Least(ColumnFold):
         (kernels.least_floats if self.kind.is_float else kernels.least_integers)(values, chosen, segments.stop, found)
         return (found,)
 
-    def stated(self, found: Statistics) -> Summary:
+    def stated(self, found: Statistics) -> Stated:
         """Each unit's least number; bounds leave NaN out."""
         bounded, empty = (found.flags & HAS_BOUNDS) != 0, found.null_count == found.row_count
         assert found.min is not None
         return (np.where(bounded, found.min, self.initial[0]),), bounded | empty | ((found.flags & HAS_NAN) != 0)
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Lower slots to a part's."""
-        (kernels.lower_floats if self.kind.is_float else kernels.lower_integers)(slots, part[0], self.arrays[0])
+        (kernels.lower_floats if self.kind.is_float else kernels.lower_integers)(slots, part[0], held[0])
 
 
 class Greatest(ColumnFold):
@@ -226,7 +244,7 @@ class Greatest(ColumnFold):
         (kernels.greatest_floats if self.kind.is_float else kernels.greatest_integers)(values, chosen, segments.stop, found)
         return (found,)
 
-    def stated(self, found: Statistics) -> Summary:
+    def stated(self, found: Statistics) -> Stated:
         """Each unit's greatest number; bounds leave NaN out."""
         bounded, empty = (found.flags & HAS_BOUNDS) != 0, found.null_count == found.row_count
         odd = (found.flags & HAS_NAN) != 0
@@ -234,9 +252,9 @@ class Greatest(ColumnFold):
         greatest = np.where(bounded, found.max, self.initial[0])
         return (np.where(odd, np.nan, greatest) if self.kind.is_float else greatest,), bounded | empty | odd
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Raise slots to a part's."""
-        (kernels.raise_floats if self.kind.is_float else kernels.raise_integers)(slots, part[0], self.arrays[0])
+        (kernels.raise_floats if self.kind.is_float else kernels.raise_integers)(slots, part[0], held[0])
 
 
 class Moments(ColumnFold):
@@ -252,19 +270,28 @@ class Moments(ColumnFold):
         kernels.moments(wide(vector).astype(np.float64, copy=False), chosen, segments.stop, count, mean, square)
         return count, mean, square
 
-    def stated(self, found: Statistics) -> Summary:
+    def stated(self, found: Statistics) -> Stated:
         """Known of units without values alone: no statistics say how values spread."""
         zeros = np.zeros(len(found))
         return (zeros.astype(np.int64), zeros, zeros), found.null_count == found.row_count
 
-    def merge(self, slots: IntArray, part: Arrays) -> None:
+    def merge(self, held: Arrays, slots: IntArray, part: Arrays) -> None:
         """Join a part's moments."""
-        kernels.join_moments(slots, *part, *self.arrays)
+        kernels.join_moments(slots, *part, *held)
 
 
 def wide(vector: Vector) -> NDArray[Any]:
     """Numbers in the eight bytes in which they are folded."""
     return np.ascontiguousarray(vector.values, np.float64 if vector.type.is_float else np.int64)
+
+
+def _started(count: int, start: Any) -> NDArray[Any]:
+    """An array of so many equal elements; zeros take no memory before they are written to."""
+    if start == 0:
+        return np.zeros(count, type(start))
+    made = np.empty(count, type(start))
+    made.fill(start)
+    return made
 
 
 def _counted(chosen: BoolArray, segments: Segments) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tsdb.catalog.tag_order import value_ranks
 from tsdb.exec.aggregate.bucket import Buckets
-from tsdb.exec.aggregate.call import Program
+from tsdb.exec.aggregate.call import Found, Program
 from tsdb.exec.aggregate.cell import Cells
 from tsdb.exec.aggregate.segment import RowBatch, Segmenter
 from tsdb.exec.aggregate.unit import Part, StatisticsReader
@@ -32,30 +32,39 @@ _GROWTH = 4
 if TYPE_CHECKING:
     from tsdb.exec.selection import Selection
     from tsdb.plan.node import Aggregate
+    from tsdb_format.schema import Schema
+
+
+class Form:
+    """What an Aggregate over a table with these columns is, whatever its rows are: kept with the plan."""
+
+    def __init__(self, node: Aggregate, schema: Schema) -> None:
+        self.keys = node.keys
+        self.time = schema.time.name
+        self.buckets = Buckets([key for key in node.keys if isinstance(key, BucketKey)], schema.time.type)
+        self.device_keys = [key for key in node.keys if not isinstance(key, BucketKey)]
+        self.program = Program(node.calls, schema)
 
 
 class Aggregation:
     """One run of an Aggregate over a selection."""
 
-    def __init__(self, node: Aggregate, selection: Selection, threads: int, *, statistics: bool) -> None:
+    def __init__(self, form: Form, selection: Selection, threads: int, *, statistics: bool) -> None:
         """With ``statistics``, units that these describe wholly are not read."""
         table = selection.table
         selection.batch_rows = _BATCH_ROWS
-        self._node = node
+        self._form = form
         self._selection = selection
         self._threads = threads
-        time = table.table.schema.time
-        self._time = time.name
-        self._buckets = Buckets([key for key in node.keys if isinstance(key, BucketKey)], time.type)
-        self._device_keys = [key for key in node.keys if not isinstance(key, BucketKey)]
-        self._groups, self._values = groups_of(table.devices, self._device_keys, selection.device_mask)
+        self._buckets = form.buckets
+        self._groups, self._values = groups_of(table.devices, form.device_keys, selection.device_mask)
         self._segmenter = Segmenter(self._groups, self._buckets, indexed=statistics)
-        self._program = Program(node.calls, table)
-        self._statistics = StatisticsReader(selection, self._segmenter, self._program) if statistics else None
+        self._gatherers = form.program.of(table)
+        self._statistics = StatisticsReader(selection, self._segmenter, form.program, self._gatherers) if statistics else None
         lanes = selection.lanes()
         self._low = max((min((lane.first_time for lane in lanes), default=0)), selection.time_low)
         self._high = min((max((lane.last_time for lane in lanes), default=-1)), selection.time_high)
-        self._cells = Cells(self._program.gatherers, self._groups.count, self._buckets, self._low, self._high)
+        self._cells = Cells(self._gatherers, self._groups.count, self._buckets, self._low, self._high)
 
     def run(self) -> Batch:
         """One row per group, in ascending order of the keys."""
@@ -123,35 +132,37 @@ class Aggregation:
         rows = self._selection.filtered(rows)
         if rows.count == 0:
             return None
-        batch = RowBatch(rows, self._time, self._program.wants)
+        batch = RowBatch(rows, self._form.time, self._form.program.wants)
         segments = self._segmenter.segments(batch)
-        return Part(segments.group, segments.start, [each.part(batch, segments) for each in self._program.gatherers])
+        return Part(segments.group, segments.start, [each.part(batch, segments) for each in self._gatherers])
 
     def _result(self, beyond: int | None = None, newest: bool = True) -> Batch:
         """The groups that have rows, of them those of buckets after (unless ``newest``: before) the one named ``beyond``."""
-        group, start = self._cells.finish()
-        if self._node.keys:
-            held = self._program.rows.arrays[0] > 0
+        cells = self._cells
+        group, start = cells.finish()
+        slots = np.zeros(1, np.int64)
+        if self._form.keys:
+            held = cells.held(0)[0] > 0
             if beyond is not None:
                 held &= (start > beyond) if newest else (start < beyond)
             slots = self._ordered(np.flatnonzero(held), group, start)
-        else:
-            slots = np.zeros(1, np.int64)
+            group, start = group[slots], start[slots]
         vectors = {}
         devices, buckets = iter(self._values), iter(range(len(self._buckets)))
-        for key in self._node.keys:
+        for key in self._form.keys:
             if isinstance(key, BucketKey):
-                vectors[key.name] = self._buckets.values(next(buckets), start[slots])
+                vectors[key.name] = self._buckets.values(next(buckets), start)
             else:
-                vectors[key.name] = next(devices).take(self._groups.members[group[slots]])
+                vectors[key.name] = next(devices).take(self._groups.members[group])
         with np.errstate(all="ignore"):
-            vectors.update(self._program.vectors(slots))
+            vectors.update(self._form.program.vectors(Found(cells, slots, filled=bool(self._form.keys))))
         return Batch(vectors, len(slots))
 
     def _ordered(self, slots: IntArray, group: IntArray, start: IntArray) -> IntArray:
         """Slots in ascending order of the keys; they come in that of groups, then buckets. Raises what a key of theirs does."""
-        self._groups.check(group[slots])
-        kinds = [isinstance(key, BucketKey) for key in self._node.keys]
+        if self._groups.failures:
+            self._groups.check(group[slots])
+        kinds = [isinstance(key, BucketKey) for key in self._form.keys]
         if kinds == sorted(kinds):
             return slots
         while not kinds[-1]:  # slots ascend by these already, and sorting leaves equals in order

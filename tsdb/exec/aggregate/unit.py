@@ -5,7 +5,7 @@ Only for rows that have one version: of others statistics prove nothing. What is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from tsdb_format.types import Role
 from tsdb_format.vector import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from tsdb.exec.aggregate.call import Program
+    from tsdb.exec.aggregate.call import Gatherer, Program
     from tsdb.exec.aggregate.segment import Segmenter
     from tsdb.exec.selection import Selection
     from tsdb.exec.source import FileSource
@@ -31,7 +31,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class Part(NamedTuple):
-    """What is known of some segments: the cell of each, and each accumulator's part."""
+    """What is known of some segments: the cell of each, and each accumulator's part; None: it has seen nothing in them."""
 
     group: IntArray
     start: IntArray
@@ -60,11 +60,12 @@ class Units:
 class StatisticsReader:
     """Answers for what it can of a lane's rows."""
 
-    def __init__(self, selection: Selection, segmenter: Segmenter, program: Program) -> None:
+    def __init__(self, selection: Selection, segmenter: Segmenter, program: Program, gatherers: Sequence[Gatherer]) -> None:
+        """``gatherers`` are those of the program for the selection's table."""
         self._selection = selection
         self._segmenter = segmenter
         self._buckets = segmenter.buckets
-        self._program = program
+        self._gatherers = gatherers
         self._time = selection.table.table.schema.time
         #: Columns whose values the time index does not know.
         self._beyond_index = program.columns - {self._time.name}
@@ -215,7 +216,7 @@ class StatisticsReader:
         """Each accumulator's part with an element per unit, and the units for which all are known; None: never all."""
         parts: list[Any] = []
         known = np.ones(len(units.rows), np.bool_)
-        for gatherer in self._program.gatherers:
+        for gatherer in self._gatherers:
             found = gatherer.summary(units)
             if found is None:
                 return None
@@ -247,4 +248,4 @@ def _devices_of_pages(source: FileSource, rows: IntArray) -> IntArray:
 
 
 def _taken(parts: list[Any], units: IntArray) -> list[Any]:
-    return [tuple(array[units] for array in part) for part in parts]
+    return [None if part is None else tuple(array[units] for array in part) for part in parts]
