@@ -68,8 +68,13 @@ class _Position:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> _Position:
-        place = value["place"]
-        return cls(value["after"], value["bound"], None if place is None else Place.from_json(place), value["since"])
+        place, bound, since = value["place"], value["bound"], value["since"]
+        return cls(
+            int(value["after"]),
+            None if bound is None else int(bound),
+            None if place is None else Place.from_json(place),
+            None if since is None else int(since),
+        )
 
 
 class ScanDriver:
@@ -172,7 +177,7 @@ class ScanDriver:
 def _resumed(position: dict[str, Any], source: LiveSource | LatestJoin, snapshot: Snapshot) -> _Position:
     try:
         number, found = position["table"], _Position.from_json(position)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise InvalidInput("the resume token is of another kind of query") from None
     if number != source.table.id:
         raise InvalidInput(f"the resume token is not of table {source.table.name!r}: that was dropped, or the query was another")

@@ -16,7 +16,7 @@ from tsdb.result import NativeSource, Result
 from tsdb.stream.arrow_rows import ArrowRows
 from tsdb.stream.feed import Feed
 from tsdb.stream.pipeline import pipeline_of
-from tsdb.stream.position import decoded, encoded
+from tsdb.stream.position import mark_of, read_token, token_of
 from tsdb.stream.stage import NativeStage
 from tsdb_format.errors import Closed, InvalidInput
 
@@ -37,14 +37,18 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
     """
 
     def __init__(self, store: Store, query: Query, parameters: Parameters, settings: Settings, resume: str | None = None) -> None:
-        position = None if resume is None else decoded(resume)
+        position, mark = (None, None) if resume is None else read_token(resume)
         self._feed = Feed(store)
         self._closing = store.closing
         self._stats = QueryStats()
         self._turns: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
         try:
+            self._mark = mark_of(query, parameters, settings)
             self._pipeline = pipeline_of(query, parameters, settings, self._feed, self._stats, position)
+            if mark not in (None, self._mark):
+                self._pipeline.close()
+                raise InvalidInput("the resume token is of another query: its text, parameters or windows were others")
         except BaseException:
             self._feed.close()
             raise
@@ -170,7 +174,7 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
 
     def _encoded(self) -> str | None:
         position = self._pipeline.position
-        return None if position is None else encoded(position)
+        return None if position is None else token_of(position, self._mark)
 
     def _finish(self) -> None:
         """Let go of everything, in the turn of one thread."""

@@ -7,19 +7,33 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xxhash
 
 from tsdb.catalog.device import DeviceTable
+from tsdb.sql.constant import of_python
+from tsdb.sql.environment import bind_parameters
 from tsdb.storage.one_row import plain_vector
 from tsdb.stream.arrivals import Arrivals
 from tsdb_format.errors import InvalidInput
 from tsdb_format.vector import BoolArray
 
-#: Form of the text that a token is.
-_VERSION = 1
+if TYPE_CHECKING:
+    from tsdb.settings import Settings
+    from tsdb.sql.environment import Parameters
+    from tsdb.sql.statement import Query
+
+#: Forms of a position's text: the document alone, and one with the mark of its query that a checksum follows.
+_PLAIN, _SEALED = 1, 2
+_SEAL_BYTES = 8
+#: How the text of a later form may begin.
+_NEWER = re.compile(rb'\{"version":(?:[3-9]|[1-9][0-9]+),')
+_NO_TOKEN = "this is no resume token, or a part of it was lost or changed: pass the text that a live query gave as its token"
+_UNKNOWN_FORM = "the resume token is of a form that this build does not know"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +114,70 @@ def _tag(devices: DeviceTable, name: str, device: int) -> Any:
 
 
 def encoded(document: dict[str, Any]) -> str:
-    """A token, which says nothing to anybody but ``decoded``."""
-    text = json.dumps({"version": _VERSION, **document}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    """A position as text, to be kept where a checksum guards it already."""
+    return _base64(_text(_PLAIN, document))
 
 
-def decoded(token: str) -> dict[str, Any]:
-    """What a token was made of. Raises InvalidInput."""
+def decoded(text: str) -> dict[str, Any]:
+    """What ``encoded`` was given. Raises InvalidInput."""
+    return _plain(_bytes(text))
+
+
+def token_of(document: dict[str, Any], query: str) -> str:
+    """A position as text for anybody to keep, with the mark of its query and a checksum; only ``read_token`` knows what it says."""
+    body = _text(_SEALED, {"query": query, **document})
+    return _base64(body + xxhash.xxh3_64_digest(body))
+
+
+def read_token(token: str) -> tuple[dict[str, Any], str | None]:
+    """What ``token_of`` was given; the mark is None in tokens of builds that wrote none. Raises InvalidInput."""
+    raw = _bytes(token)
+    body, seal = raw[:-_SEAL_BYTES], raw[-_SEAL_BYTES:]
+    if xxhash.xxh3_64_digest(body) != seal:
+        return _plain(raw), None
+    document = json.loads(body)
+    if document.pop("version") != _SEALED:
+        raise InvalidInput(_UNKNOWN_FORM)
+    return document, str(document.pop("query"))
+
+
+def mark_of(query: Query, parameters: Parameters, settings: Settings) -> str:
+    """What tells a query from others: its words, the values of its parameters and, where windows go by them, settings.
+
+    White space, comments and the SETTINGS clause may be others.
+    """
+    values = {name: of_python(value) or value for name, value in bind_parameters(query.tokens, parameters).items()}
+    words: list[Any] = [(token.kind, token.text) for token in query.tokens] + sorted(map(repr, values.items()))
+    if query.has_word("TUMBLE") or query.has_word("HOP"):
+        words += [settings.emit, settings.watermark_delay, settings.allowed_lateness]
+    return xxhash.xxh3_64_hexdigest(repr(words).encode())
+
+
+def _text(version: int, document: dict[str, Any]) -> bytes:
+    return json.dumps({"version": version, **document}, separators=(",", ":")).encode()
+
+
+def _base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
     try:
-        document = json.loads(base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4)))
-    except (ValueError, AttributeError, UnicodeError):
-        raise InvalidInput("this is no resume token: pass the text that a live query gave as its token") from None
-    if not isinstance(document, dict) or document.get("version") != _VERSION:
-        raise InvalidInput("the resume token is of a form that this build does not know")
+        given = text.strip().rstrip("=")
+        raw = base64.b64decode(given + "=" * (-len(given) % 4), b"-_", validate=True)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(_NO_TOKEN) from None
+    if _base64(raw) != given:  # bits that say nothing were changed
+        raise InvalidInput(_NO_TOKEN)
+    return raw
+
+
+def _plain(raw: bytes) -> dict[str, Any]:
+    """The document of a text without a checksum. Raises InvalidInput."""
+    try:
+        document = json.loads(raw)
+    except ValueError:
+        raise InvalidInput(_UNKNOWN_FORM if _NEWER.match(raw) else _NO_TOKEN) from None
+    if not isinstance(document, dict) or document.pop("version", None) != _PLAIN:
+        raise InvalidInput(_UNKNOWN_FORM)
     return document
