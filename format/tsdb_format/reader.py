@@ -27,7 +27,7 @@ from tsdb_format.section import ALIGNMENT, Container
 from tsdb_format.statistics import HAS_BOUNDS, Statistics
 from tsdb_format.types import INT64, STORED_KINDS, TAG_KINDS, ColumnType, Kind, Role
 from tsdb_format.vector import IntArray, Vector
-from tsdb_format.writer import MAGIC
+from tsdb_format.writer import DEFINITION, MAGIC
 
 _ENCODING_MAX = max(Encoding)
 _KIND_IDS = STORED_KINDS
@@ -135,6 +135,11 @@ class TsFile:
             _ = self.container
             self._resource = Resource(self, self._storage)
         return self._resource
+
+    @property
+    def definition(self) -> bytes:
+        """What the writer knew of the whole table, for repair where nothing else tells; empty in files of builds before 0.5.1."""
+        return self.container.array(DEFINITION, "u1").tobytes() if DEFINITION in self.container else b""
 
     def has_column(self, column: Column) -> bool:
         """Whether the file stores that column, by id; names may differ after a rename."""

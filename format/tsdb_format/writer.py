@@ -32,6 +32,8 @@ from tsdb_format.types import Kind, Role
 from tsdb_format.vector import ByteArray, IntArray, Vector
 
 MAGIC = b"tsdbtsf\n"
+#: The section of what the writer knew of the table.
+DEFINITION = "definition"
 #: Rows that int32 positions inside a chunk and numpy's index arithmetic leave far behind; a file is cut long before.
 ROWS_MAX = 2**40
 
@@ -68,13 +70,15 @@ def write_file(
     storage: Storage = DISK,
     blobs: Mapping[str, BlobLimits] = MappingProxyType({}),
     moved: frozenset[str] = frozenset(),
+    definition: bytes = b"",
 ) -> FileFacts:
     """Write rows sorted by (tags, time, ``_sn``) to ``path``, durably unless ``sync`` is off, and its resource beside it.
 
     ``device_tags`` holds every TAG's value per device in tag order, ``row_start`` the device's first row (and the row count at the
     end), ``columns`` the TIME column, ``_sn`` and any of the FIELDs; a field left out is not in the file. ``device_number`` goes to
     the resource. ``blobs`` says per column which payloads are too large for pages, where that is not as usual; payloads in files
-    named in ``moved`` are copied, all others that are outside of pages stay where they are.
+    named in ``moved`` are copied, all others that are outside of pages stay where they are. ``definition`` is what else is known of
+    the table, as ``TsFile.definition`` has it then.
 
     Raises InvalidInput for what no file can hold, OSError where the disk refuses: then there is no new file or, where only making
     its name durable failed, a whole one.
@@ -92,6 +96,8 @@ def write_file(
         arrays = device_sections(schema.tags, tags, row_start) | payload_sections(outside)
         found = _write_columns(file, stored, vectors, row_start, rows_per_page, threads, arrays)
         times, sequences = (_range(each) for each in found[:2])
+        if definition:
+            arrays[DEFINITION] = np.frombuffer(definition, np.uint8)
         attributes = {
             "table": table,
             "rows": int(row_start[-1]),

@@ -6,6 +6,7 @@ with the old one. Column ids work the same way within a table.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -14,7 +15,7 @@ from tsdb.quoting import quoted_name, quoted_text
 from tsdb.suggestion import hint
 from tsdb_format.blob import INLINE_BYTES_MAX, PACKED_BYTES_MAX, BlobLimits
 from tsdb_format.encoding import check_rows_per_page
-from tsdb_format.errors import InvalidInput, NotFound
+from tsdb_format.errors import Error, InvalidInput, NotFound
 from tsdb_format.schema import SEQUENCE_NAME, Column, Schema
 from tsdb_format.types import TAG_KINDS, ColumnType, Role, parse_type
 
@@ -114,6 +115,18 @@ class Table:
         columns = [[column.id, column.name, str(column.type), column.role.name] for column in self.schema]
         options = {name: value for name, value in asdict(self.options).items() if value != _DEFAULTS[name]}
         return {"id": self.id, "name": self.name, "columns": columns, "options": options, "next_column_id": self.next_column_id}
+
+    def to_bytes(self) -> bytes:
+        """``to_json`` as text, for files of the table."""
+        return json.dumps(self.to_json(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Table | None:
+        """The inverse of ``to_bytes``; None where the text is no table, or one of a later build."""
+        try:
+            return cls.from_json(json.loads(text))
+        except (ValueError, KeyError, TypeError, Error):
+            return None
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Table:

@@ -45,6 +45,7 @@ def write_rows(
         storage=storage,
         blobs={each.name: table.options.blob_limits(each.name) for each in table.schema.fields if each.type.kind is Kind.BLOB},
         moved=moved,
+        definition=table.to_bytes(),
     )
     times = facts.min_time, facts.max_time
     sequences = facts.min_sequence, facts.max_sequence

@@ -18,7 +18,7 @@ from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb_format.disk import Storage
 from tsdb_format.errors import Error, NotFound, UnsupportedFormat
 from tsdb_format.reader import TsFile
-from tsdb_format.schema import Column, Schema
+from tsdb_format.schema import Schema
 from tsdb_format.types import Role
 
 
@@ -115,14 +115,14 @@ def _read_manifests(root: Path, storage: Storage) -> tuple[Catalog, frozenset[st
     catalog = Catalog(found[0] if found else Manifest(version=-1), exact, problems=[] if exact else problems)
     if not exact:
         text = f"the tables are as of version {found[0].version}" if found else "the tables are as their files tell"
-        text += ", and rows that were deleted later may be back" if found else ", without attributes, options and deletes of old"
+        text += ", and rows that were deleted later may be back" if found else ", without views and deletes of old"
         catalog.problems.append(Problem("", str(root / (current or manifests.CURRENT_NAME)), f"no newest manifest: {text}"))
     older: frozenset[str] = frozenset().union(*(each.names for each in found[1:]))
     return catalog, older
 
 
 def _scan_table(root: Path, number: int, names: list[str], storage: Storage) -> Table | None:
-    """A table as its data files tell; None where none of them can be read."""
+    """A table as its data files tell, of which the newest is named first; None where none of them can be read."""
     files: list[TsFile] = []
     for name in names:
         try:
@@ -133,20 +133,33 @@ def _scan_table(root: Path, number: int, names: list[str], storage: Storage) -> 
             continue
     if not files:
         return None
+    defined = next((table for table in map(_definition, files) if table is not None), None)
     files.sort(key=lambda file: file.max_sequence, reverse=True)
-    columns: dict[int, Column] = {}
+    known = {} if defined is None else {column.id: column for column in defined.schema}
     for file in files:
         for column in file.schema:
-            if column.role is not Role.TIME or not any(known.role is Role.TIME for known in columns.values()):
-                columns.setdefault(column.id, column)
+            later = defined is None or column.id >= defined.next_column_id
+            if later and (column.role is not Role.TIME or not any(each.role is Role.TIME for each in known.values())):
+                known.setdefault(column.id, column)
     taken: set[str] = set()
-    for column in columns.values():
+    for column in known.values():
         name = column.name if column.name.lower() not in taken else f"{column.name}_{column.id}"
         taken.add(name.lower())
-        columns[column.id] = replace(column, name=name)
+        known[column.id] = replace(column, name=name)
+    schema = Schema(tuple(known.values()))
+    if defined is not None:
+        return replace(defined, id=number, schema=schema, next_column_id=max(defined.next_column_id, max(known) + 1))
     mode: Mode = "append" if any(_has_twins(file) for file in files) else "table"
     options = TableOptions(rows_per_page=files[0].rows_per_page, mode=mode)
-    return Table(number, files[0].table or f"table_{number}", Schema(tuple(columns.values())), options, max(columns) + 1)
+    return Table(number, files[0].table or f"table_{number}", schema, options, max(known) + 1)
+
+
+def _definition(file: TsFile) -> Table | None:
+    """The table as a file's writer knew it; None where the file does not say it, or what it says cannot be read."""
+    try:
+        return Table.from_bytes(file.definition)
+    except Error:
+        return None
 
 
 def _has_twins(file: TsFile) -> bool:
