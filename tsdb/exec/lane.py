@@ -8,6 +8,7 @@ share an instant with another run of their device, or that a tombstone touches, 
 from __future__ import annotations
 
 import weakref
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -48,17 +49,17 @@ class FileLane:
         #: The first and the last time of all; known without opening the file.
         self.first_time, self.last_time = self._held.min_time, self._held.max_time
 
-    @property
+    @cached_property
     def device(self) -> Int32Array:
         """Table-wide device of each run."""
         return self._held.device_number
 
-    @property
+    @cached_property
     def min_time(self) -> IntArray:
         """Each run's first time."""
         return self._held.file.resource.min_time
 
-    @property
+    @cached_property
     def max_time(self) -> IntArray:
         """Each run's last time."""
         return self._held.file.resource.max_time
@@ -72,7 +73,7 @@ class FileLane:
     def bounds(self, runs: IntArray) -> Ranges:
         """Row ranges of runs."""
         row_start = self._held.file.row_start
-        return Ranges(self.files, row_start[runs].reshape(-1, 1), row_start[runs + 1].reshape(-1, 1))
+        return Ranges(self.files, row_start[runs][:, None], row_start[runs + 1][:, None])
 
 
 class MergeLane:

@@ -219,8 +219,12 @@ class Selection:
 
     def cut_ranges(self, held: Ranges, which: BoolArray, low: int, high: int) -> Ranges:
         """The ranges, those of some runs (``which``) cut to the rows with low ≤ time ≤ high."""
-        if not np.count_nonzero(which):
+        wanted = np.count_nonzero(which)
+        if not wanted:
             return held
+        if wanted == len(which) and len(held.files) == 1:
+            starts, stops = self.cut(self.sources[held.files[0]], held.starts[:, 0], held.stops[:, 0], low, high)
+            return Ranges(held.files, starts[:, None], stops[:, None])
         starts, stops = held.starts.copy(), held.stops.copy()
         for column, index in enumerate(held.files):
             some = which & (starts[:, column] < stops[:, column])
@@ -257,19 +261,20 @@ class Selection:
         count = np.count_nonzero(filled)
         if count == 0:
             return starts
-        some = slice(None) if count == len(starts) else filled
-        first, last = np.ascontiguousarray(starts[some]), np.ascontiguousarray(stops[some])
-        found = starts.copy()
+        if count < len(starts):
+            found = starts.copy()
+            found[filled] = self._first_at_or_above(source, starts[filled], stops[filled], key, side_right)
+            return found
+        first, last = np.ascontiguousarray(starts), np.ascontiguousarray(stops)
         column = self.table.table.schema.time
         if count > 1 and int((last - first).sum()) < source.file.searched_rows_min * count:
-            within = np.empty(count, np.int64)
-            run_kernels.search(source.read(column, first, last).values, first, last, np.full(count, key), int(side_right), within)
-            found[some] = within
+            found = np.empty(count, np.int64)
+            run_kernels.search(source.read(column, first, last).values, first, last, np.full(count, key), int(side_right), found)
             return found
         name = source.stored_name(column)
         assert name is not None
-        at = found[some] = source.file.search(name, first, last, key, side_right)
-        inspected = np.minimum(at, last - 1)  # the search ends in the block of this row
+        found = source.file.search(name, first, last, key, side_right)
+        inspected = np.minimum(found, last - 1)  # the search ends in the block of this row
         source.touch(name, inspected, inspected + 1)
         return found
 
@@ -390,6 +395,9 @@ class Selection:
 def slices(starts: IntArray, stops: IntArray, rows_max: Callable[[], int]) -> Iterator[tuple[IntArray, IntArray]]:
     """Cut ranges into consecutive groups of as many rows as ``rows_max`` says each time, long ranges at multiples of it."""
     ends = np.cumsum(stops - starts)
+    if len(ends) and ends[-1] <= rows_max():
+        yield starts, stops
+        return
     at, row = 0, int(starts[0]) if len(starts) else 0
     while at < len(starts):
         size = rows_max()

@@ -22,7 +22,7 @@ from tsdb_format.vector import BoolArray, IntArray, Vector
 if TYPE_CHECKING:
     from tsdb.exec.aggregate.cell import Cells
     from tsdb.storage.snapshot import TableSnapshot
-    from tsdb_format.schema import Schema
+    from tsdb_format.schema import Column, Schema
 
 Gatherer: TypeAlias = RowCount | NullCount | FloatSum | IntegerSum | Least | Greatest | Moments | Choice | TagValues
 #: Accumulators that know their values from devices.
@@ -90,13 +90,17 @@ class Program:
         return [each.of(table) for each in self.gatherers]
 
     @cached_property
-    def columns(self) -> frozenset[str]:
-        """Columns whose values matter, of rows or in conditions."""
-        held = self.gatherers
-        conditions = [columns_of(each.condition) for each in held if each.condition is not None]
-        named = [{each.name} for each in held if isinstance(each, ColumnFold) and not isinstance(each, _FROM_DEVICES)]
-        chosen = [{each.name, each.by} for each in held if isinstance(each, Choice)]
-        return frozenset().union(*conditions, *named, *chosen)
+    def beyond_index(self) -> list[Column]:
+        """Columns whose values matter, of rows or in conditions, and are none that the time index knows."""
+        names: set[str] = set()
+        for each in self.gatherers:
+            if each.condition is not None:
+                names |= columns_of(each.condition)
+            if isinstance(each, Choice):
+                names |= {each.name, each.by}
+            elif isinstance(each, ColumnFold) and not isinstance(each, _FROM_DEVICES):
+                names.add(each.name)
+        return [column_of(self._schema, name) for name in sorted(names - {self._schema.time.name})]
 
     @cached_property
     def wants(self) -> dict[str, int]:

@@ -67,37 +67,38 @@ class StatisticsReader:
         self._buckets = segmenter.buckets
         self._gatherers = gatherers
         self._time = selection.table.table.schema.time
-        #: Columns whose values the time index does not know.
-        self._beyond_index = program.columns - {self._time.name}
+        self._beyond_index = program.beyond_index
 
     def take(self, lane: FileLane, held: Ranges) -> tuple[list[Part], Ranges]:
         """What is answered of some ranges of a lane's clean rows, and the ranges that are left."""
         source = self._selection.sources[lane.files[0]]
+        if not (self._may_be_runs(source) or self._may_be_pages(source, held.starts[:, 0], held.stops[:, 0])):
+            return [], held
         if source.file.row_count < source.file.summarized_rows_min:
             return [], held
         some = held.starts[:, 0] < held.stops[:, 0]
         starts, stops = np.ascontiguousarray(held.starts[some, 0]), np.ascontiguousarray(held.stops[some, 0])
         made: list[Part] = []
-        for may_answer, answer in ((self._may_be_runs, self._of_runs), (self._may_be_pages, self._of_pages)):
-            if len(starts) and may_answer(source, starts, stops):
-                found, starts, stops = answer(source, starts, stops)
-                made += [] if found is None else [found]
+        if len(starts) and self._may_be_runs(source):
+            found, starts, stops = self._of_runs(source, starts, stops)
+            made += [] if found is None else [found]
+        if self._may_be_pages(source, starts, stops):
+            found, starts, stops = self._of_pages(source, starts, stops)
+            made += [] if found is None else [found]
         return made, Ranges(held.files, starts.reshape(-1, 1), stops.reshape(-1, 1))
 
-    def _may_be_runs(self, source: FileSource, starts: IntArray, stops: IntArray) -> bool:
+    def _may_be_runs(self, source: FileSource) -> bool:
         """Whether the time index knows all that is asked of rows: of a column that a file has it does not."""
-        del starts, stops
-        stored = (source.stored_name(table_column(self._selection.table, name)) for name in self._beyond_index)
-        return not self._selection.row_conjuncts and all(name is None for name in stored)
+        return not self._selection.row_conjuncts and not any(map(source.stored_name, self._beyond_index))
 
     @staticmethod
     def _may_be_pages(source: FileSource, starts: IntArray, stops: IntArray) -> bool:
         """Whether the ranges may hold a page: one has it whole, several at least as many rows as the smallest page has."""
         rows, step = source.file.row_count, source.rows_per_page
         if len(starts) == 1:
-            start, stop = -(-int(starts[0]) // step) * step, int(stops[0])
+            start, stop = -(-starts.item() // step) * step, stops.item()
             return start < stop and (start + step <= stop or stop == rows)
-        return int(stops.sum() - starts.sum()) >= rows - step * (source.file.page_count - 1)
+        return len(starts) > 0 and int(stops.sum() - starts.sum()) >= rows - step * (source.file.page_count - 1)
 
     # ------------------------------------------------------------------------------------------------ device runs
 
