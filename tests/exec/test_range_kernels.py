@@ -105,6 +105,53 @@ def test_device_kernels(mode: str, given_ranges: Any, lengths: list[int]) -> Non
 
 @pytest.mark.parametrize("mode", MODES)
 @given(
+    given_ranges=row_ranges(), spans=st.lists(st.tuples(st.integers(1, 6), st.integers(-9, 30), st.integers(0, 4)), max_size=30),
+    widths=st.lists(st.integers(1, 8), max_size=2), groups=st.integers(1, 3), indexed=st.booleans(),
+)  # fmt: skip
+def test_segments_of_devices_in_one_bucket_each(
+    mode: str, given_ranges: Any, spans: list[tuple[int, int, int]], widths: list[int], groups: int, indexed: bool
+) -> None:
+    lengths, first_times, longs = (np.array([span[at] for span in spans], np.int64) for at in range(3))
+    row_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    device = np.arange(len(spans), dtype=np.int32)[::-1].copy()
+    group_of = np.arange(len(spans), dtype=np.int64) // 2 % groups
+    starts, stops = given_ranges
+    keep = stops <= row_start[-1]
+    starts, stops = starts[keep], stops[keep]
+    described = np.array([[width, 0, 0, 86_400, 1] for width in widths], np.int64).reshape(-1)
+    times = (first_times, first_times + longs) if indexed else (first_times[:0], first_times[:0])
+    stop, group, start = buffers(len(starts) + len(spans) + 1, 3)
+    count = bucket.indexed_segments.resolve(mode)(row_start, device, group_of, *times, described, starts, stops, stop, group, start)
+    run = np.searchsorted(row_start, rows_of(starts, stops), "right") - 1
+    begins = [max((time // width * width for width in widths), default=0) for time in first_times.tolist()]
+    ends = [max((time // width * width for width in widths), default=0) for time in (first_times + longs).tolist()]
+    known = not widths or (indexed and all(begins[at] == ends[at] for at in run))
+    assert known == (count >= 0) or not len(run)
+    found = np.repeat(group[: abs(count)], np.diff(stop[: abs(count)], prepend=0)).tolist()
+    assert found == [int(group_of[device[at]]) for at in run]
+    if count >= 0:
+        assert np.repeat(start[:count], np.diff(stop[:count], prepend=0)).tolist() == [begins[at] for at in run]
+        cells = list(zip(group[:count], start[:count], strict=True))
+        assert all(one != other for one, other in itertools.pairwise(cells))
+    else:
+        assert -count == len(set(run.tolist()))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(
+    cells=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=40), first=st.integers(-(2**62), 2**62),
+    width=st.integers(1, 2**60),
+)  # fmt: skip
+def test_slots_of_cells(mode: str, cells: list[tuple[int, int]], first: int, width: int) -> None:
+    group = np.array([cell[0] for cell in cells], np.int64)
+    start = np.array([min(first + cell[1] * width, 2**63 - 1 - (2**63 - 1 - first) % width) for cell in cells], np.int64)
+    slot = np.empty(len(cells), np.int64)
+    bucket.slots.resolve(mode)(group, start, first, width, 6, slot)
+    assert slot.tolist() == [6 * int(at) + (int(tick) - first) // width for at, tick in zip(group, start, strict=True)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(
     given_runs=st.lists(st.lists(st.integers(-5, 60), min_size=1, max_size=20).map(sorted), min_size=1, max_size=6),
     size=st.integers(1, 5), key=st.integers(-6, 61), right=st.booleans(),
 )  # fmt: skip

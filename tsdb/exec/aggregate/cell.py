@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsdb.exec.aggregate.bucket import Buckets
+from tsdb.exec.kernels import bucket as kernels
 from tsdb.exec.kernels.bucket import FIRST, LAST
 from tsdb_format.vector import IntArray
 
@@ -72,8 +73,7 @@ class Cells:
     def add(self, group: IntArray, start: IntArray, parts: list[Any]) -> None:
         """Take in segments with a part for each accumulator; None: it has seen nothing in them."""
         if self._per_group is not None:
-            slots = group if self._per_group == 1 else group * self._per_group + self._bucket(start)
-            self._merge(slots, parts)
+            self._merge(self._slots(group, start, self._per_group), parts)
             return
         self._waiting.append((group, start, parts))
         self._waiting_count += len(group)
@@ -101,10 +101,12 @@ class Cells:
         found: NDArray[np.uint16] = (slots % self._per_group).astype(np.uint16)
         return found
 
-    def _bucket(self, start: IntArray) -> IntArray:
-        assert self._width is not None
-        found: IntArray = (start - self._first) // self._width
-        return found
+    def _slots(self, group: IntArray, start: IntArray, per_group: int) -> IntArray:
+        if per_group == 1:
+            return group
+        slots = np.empty(len(group), np.int64)
+        kernels.slots(group, start, self._first, self._width, per_group, slots)
+        return slots
 
     def _merge(self, slots: IntArray, parts: list[Any]) -> None:
         for number, part in enumerate(parts):

@@ -170,30 +170,34 @@ class Segmenter:
         rows = batch.rows
         if self.groups.count == 1 and not len(self.buckets):
             return Segments(np.array([rows.count]), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        piece_stop, piece_group, known = self._pieces(rows)
-        if known is not None:
-            ends = np.append(np.flatnonzero((piece_group[1:] != piece_group[:-1]) | (known[1:] != known[:-1])), len(known) - 1)
-            return Segments(piece_stop[ends], piece_group[ends], known[ends])
+        if isinstance(rows, FileRows):
+            piece_stop, piece_group, known = self._indexed_segments(rows)
+            if known is not None:
+                return Segments(piece_stop, piece_group, known)
+        else:
+            device = rows.device()
+            piece_stop = _changes(device)
+            piece_group = self.groups.of_device[device[piece_stop - 1]]
         times = batch.time() if len(self.buckets) else _NO_TIMES
-        room = rows.count if len(self.buckets) else len(piece_stop)
-        stop, group, start = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+        stop, group, start = _room(rows.count if len(self.buckets) else len(piece_stop))
         count = kernels.segments(piece_stop, piece_group, times, self.buckets.described, stop, group, start)
         return Segments(stop[:count], group[:count], start[:count])
 
-    def _pieces(self, rows: RowSet) -> tuple[IntArray, IntArray, IntArray | None]:
-        """Where each device's rows end, its group, and the bucket that the time index has all its rows in; None: in several."""
-        if not isinstance(rows, FileRows):
-            device = rows.device()
-            ends = _changes(device)
-            return ends, self.groups.of_device[device[ends - 1]], None
-        source, index = rows.source, rows.source.file.resource
-        stop, run = _pieces(rows)
-        one = self.groups.count == 1
-        group = np.zeros(len(run), np.int64) if one else self.groups.of_device[source.open_file.device_number[run]]
-        if not self._indexed:
-            return stop, group, None
-        first, last = (self.buckets.first_ticks(times[run]) for times in (index.min_time, index.max_time))
-        return stop, group, first if np.array_equal(first, last) else None
+    def _indexed_segments(self, rows: FileRows) -> tuple[IntArray, IntArray, IntArray | None]:
+        """The segments that the time index knows; where a device's rows are in several buckets its pieces, without these."""
+        file = rows.source.file
+        row_start, index = file.row_start, file.resource
+        first, last = (index.min_time, index.max_time) if self._indexed else (_NO_TIMES, _NO_TIMES)
+        stop, group, start = _room(min(rows.count, len(rows.starts) + len(row_start)))
+        count = kernels.indexed_segments(
+            row_start, rows.source.open_file.device_number, self.groups.of_device, first, last, self.buckets.described,
+            rows.starts, rows.stops, stop, group, start,
+        )  # fmt: skip
+        return stop[: abs(count)], group[: abs(count)], start[:count] if count >= 0 else None
+
+
+def _room(count: int) -> tuple[IntArray, IntArray, IntArray]:
+    return np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
 
 
 def _pieces(rows: FileRows) -> tuple[IntArray, IntArray]:

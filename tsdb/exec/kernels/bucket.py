@@ -94,16 +94,20 @@ def last_tick(time, buckets, at):
     return LAST if time > LAST - left else last_about(time + left, buckets[at + 4])
 
 
+@kernel("(i64, i64[in]) -> i64", small=True)
+def latest_tick(time, buckets):
+    """The latest of the first ticks of a time's buckets."""
+    found = first_tick(time, buckets, 0)
+    for other in range(5, len(buckets), 5):
+        found = max(found, first_tick(time, buckets, other))
+    return found
+
+
 @kernel("(i64[in], i64[in], i64, i64[out]) -> void", small=True)
 def first_ticks(times, buckets, at, out):
-    """``first_tick`` of each time; of all buckets, ``at`` < 0, the latest."""
+    """``first_tick`` of each time; with ``at`` < 0 ``latest_tick``."""
     for i in range(len(times)):
-        if at >= 0:
-            out[i] = first_tick(times[i], buckets, at)
-            continue
-        out[i] = first_tick(times[i], buckets, 0)
-        for other in range(5, len(buckets), 5):
-            out[i] = max(out[i], first_tick(times[i], buckets, other))
+        out[i] = first_tick(times[i], buckets, at) if at >= 0 else latest_tick(times[i], buckets)
 
 
 @kernel("(i64[in], i64[in], i64[in], i64[in], i64[out], i64[out], i64[out]) -> i64", small=True)
@@ -180,3 +184,59 @@ def pieces(row_start, starts, stops, group_of_run, piece_stop, piece_group):
             piece_stop[count - 1] = rows
             row = end
     return count
+
+
+@kernel("(i64[in], i32[in], i64[in], i64[in], i64[in], i64[in], i64[in], i64[in], i64[out], i64[out], i64[out]) -> i64", small=True)
+def indexed_segments(row_start, device, group_of, min_time, max_time, buckets, starts, stops, stop, group, start):
+    """The segments (see ``segments``) of the rows of a file's ranges, if its time index has each device's in one bucket.
+
+    By devices of the file: first row, table-wide number, first and last time; the latter may be empty: not known. ``group_of`` is
+    by table-wide device. Returns how many; or minus the number of pieces, of which ``stop`` and ``group`` are then.
+    Outputs have room for as many as there are ranges and devices together.
+    """
+    count = 0
+    rows = 0
+    low = 0
+    last = -1
+    known = len(buckets) == 0 or len(min_time) > 0
+    for i in range(len(starts)):
+        row = starts[i]
+        low = run_at(row_start, row, low)
+        while row < stops[i]:
+            while row_start[low + 1] <= row:
+                low += 1
+            end = min(stops[i], row_start[low + 1])
+            rows += end - row
+            row = end
+            if low != last:
+                last = low
+                group[count] = group_of[device[low]]
+                start[count] = 0
+                if known and len(buckets) > 0:
+                    start[count] = latest_tick(min_time[low], buckets)
+                    known = latest_tick(max_time[low], buckets) == start[count]
+                count += 1
+            stop[count - 1] = rows
+    if not known:
+        return -count
+    made = 0
+    for k in range(count):
+        if made == 0 or group[made - 1] != group[k] or start[made - 1] != start[k]:
+            group[made] = group[k]
+            start[made] = start[k]
+            made += 1
+        stop[made - 1] = stop[k]
+    return made
+
+
+@kernel("(i64[in], i64[in], i64, i64, i64, i64[out]) -> void", small=True)
+def slots(group, start, first, width, per_group, slot):
+    """The slot of each segment's cell: ``per_group`` of each group, for buckets of ``width`` ticks from ``first`` on."""
+    at = np.int64(0)
+    tick = first
+    for k in range(len(group)):
+        if start[k] != tick:  # mostly it is the next one
+            at = (start[k] - first) // width
+        slot[k] = group[k] * per_group + at
+        at += 1
+        tick = start[k] + width
