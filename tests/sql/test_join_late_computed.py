@@ -25,6 +25,10 @@ LATE = (
     ("SELECT f.n + 1 AS z, f.image FROM f JOIN m ON f.cam = m.cam WHERE f.n + length(m.name) > 20 ORDER BY f.n LIMIT 2", 2),
     ("SELECT f.n, f.image FROM f JOIN m USING (cam) WHERE sqrt(f.n) = 1e9 ORDER BY f.n LIMIT 3", 0),
     ("SELECT f.n, f.image, m.name FROM f JOIN m USING (cam) WHERE sqrt(f.n) < 2 ORDER BY f.n", 3),
+    ("SELECT f.n, f.image FROM f JOIN m ON f.cam = m.cam AND f.n % 7 + length(m.name) = 4 ORDER BY f.n LIMIT 3", 3),
+    ("SELECT f.n, f.image FROM f JOIN m ON f.n % 7 = 1 AND f.cam = m.cam AND f.n > 9 WHERE f.n % 2 = 0 ORDER BY f.n LIMIT 2", 2),
+    ("SELECT n, image, x.name FROM f JOIN m ON f.cam = m.cam AND n % 7 = 1 LEFT JOIN m x ON x.cam = f.cam ORDER BY n DESC LIMIT 4", 4),
+    ("SELECT n, image FROM f LEFT JOIN m USING (cam) JOIN m x ON f.cam = x.cam AND length(m.name) = 3 ORDER BY n LIMIT 2", 2),
 )  # fmt: skip
 
 
@@ -94,6 +98,12 @@ def test_parameters_and_errors_keep_their_places(both: tuple[tsdb.Database, duck
         "SELECT f.n, f.image FROM f JOIN m USING (cam) WHERE len(list_filter([f.n], x -> x > 50)) = 1 ORDER BY f.n LIMIT 3",
         "SELECT f.n, m.name FROM f JOIN m USING (cam) WHERE f.n % 7 = 1 ORDER BY f.n LIMIT 3",
         "SELECT f.n AS k, f.image FROM f JOIN m USING (cam) WHERE k % 7 = 1 ORDER BY f.n LIMIT 3",
+        "SELECT f.n, f.image FROM f JOIN m ON f.cam = m.cam AND f.n % 7 + y.n = 1 JOIN m y ON f.cam = y.cam ORDER BY f.n LIMIT 3",
+        "SELECT n, image FROM f JOIN m ON f.cam = m.cam AND n % 7 = 1 RIGHT JOIN m y ON f.cam = y.cam ORDER BY n, y.cam LIMIT 3",
+        "SELECT f.n, f.image FROM f LEFT JOIN m ON f.cam = m.cam AND length(m.name) + f.n > 50 ORDER BY f.n LIMIT 3",
+        "SELECT f.n, f.image FROM f JOIN m ON f.cam = m.cam AND f.n BETWEEN 3 AND 20 AND f.n % 7 = 1 ORDER BY f.n LIMIT 3",
+        "SELECT f.n, f.image FROM f JOIN m ON f.cam = m.cam AND octet_length(f.image) % 3 = 2 ORDER BY f.n LIMIT 3",
+        "SELECT f.n, f.image FROM f JOIN m ON f.cam = m.cam AND (SELECT f.n % 7 = 1) ORDER BY f.n LIMIT 3",
         "SELECT f.n, m.name FROM f SEMI JOIN m USING (cam) JOIN m USING (cam) WHERE f.n % 7 = 1 ORDER BY f.n LIMIT 3",
     ],
 )

@@ -50,15 +50,15 @@ class _SelectBinder(JoinBinder):
 
     def bind(self) -> tuple[Plan, tuple[str, ...] | None]:
         """The plan, and the names that it shows, None where DuckDB computes the list."""
-        steps = [self._step(number, join) for number, join in enumerate(self._joins)]
-        where = self._select.args.get("where")
         #: Conditions that DuckDB computes, with what they look at.
         self._computing: dict[tuple[int, int], list[tuple[exp.Column, Found]]] = {}
+        steps = [self._step(number, join) for number, join in enumerate(self._joins)]
+        where = self._select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
             try:
                 self._where(part, steps)
             except Beyond:
-                self._compute(part)
+                self._compute(part, len(self._sources))
         outputs = self._outputs()
         keys = self._sort_keys(outputs)
         counts = bind_counts(self._select, self._environment)
@@ -74,12 +74,16 @@ class _SelectBinder(JoinBinder):
         columns = tuple((name, self._name(*found)) for name, found in zip(shown, outputs, strict=True))
         return Project(self._rows(steps, keys, *counts), columns), names
 
-    def _compute(self, part: exp.Expr) -> None:
-        """Have DuckDB compute a condition on the joined rows, if it speaks of their columns alone."""
+    def _stays(self, part: exp.Expr, join: exp.Join, right: int, reason: Beyond) -> bool:
+        self._compute(part, right + 1)
+        return True
+
+    def _compute(self, part: exp.Expr, count: int) -> None:
+        """Have DuckDB compute a condition on the joined rows, if it speaks of the columns of the first ``count`` sides alone."""
         place = self._around.condition_place(part)
         if place is None or self._is_live or any(isinstance(node, (*NAMING, exp.Query)) for node in part.walk()):
             raise Beyond
-        columns = [(node, self._resolve(node, len(self._sources))) for node in part.find_all(exp.Column)]
+        columns = [(node, self._resolve(node, count)) for node in part.find_all(exp.Column)]
         known = [(node, found) for node, found in columns if found is not None]
         if len(known) < len(columns):
             raise Beyond

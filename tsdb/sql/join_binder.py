@@ -199,7 +199,8 @@ class JoinBinder:
             except Beyond as reason:
                 if str(reason) and (latest or asof) and self._is_live:
                     refuse(self._query, join, f"a live join has keys of one type: {reason}; cast in a subquery")
-                raise
+                if made.kind != "inner" or latest or asof or not self._stays(part, join, right, reason):
+                    raise
         if latest:
             self._latest(made, join, right)
         if asof:
@@ -207,6 +208,10 @@ class JoinBinder:
         self._sources[0 if made.mirrored else right].nullable = made.kind == "left"
         self._sources[right].hidden = made.kind in ("semi", "anti")
         return made
+
+    def _stays(self, part: exp.Expr, join: exp.Join, right: int, reason: Beyond) -> bool:
+        """Whether a part of an inner join's ON that is not native is computed above, where it filters pairs as a WHERE would."""
+        return False
 
     @property
     def _is_live(self) -> bool:

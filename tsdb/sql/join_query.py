@@ -131,11 +131,13 @@ class Surroundings:
         return None if place is None else part_of(self.query, *place)
 
     def condition_place(self, part: exp.Expr) -> tuple[int, int] | None:
-        """Where the text of a conjunct of WHERE is; None where it is not found."""
-        where, body = part.find_ancestor(exp.Where), self.clauses.body("WHERE")
-        if where is None or body is None:
+        """Where the text of a conjunct of WHERE or of ON is; None where it is not found."""
+        around = part.find_ancestor(exp.Where, exp.Join)
+        of_join = isinstance(around, exp.Join)
+        body = self.places[id(around.this)].on if of_join and around is not None else self.clauses.body("WHERE")
+        if around is None or body is None:
             return None
-        tokens, nodes = self.query.tokens, list(conjuncts(where.this))
+        tokens, nodes = self.query.tokens, list(conjuncts(around.args["on"] if of_join else around.this))
         ends = [at for at in at_top(tokens, *body) if tokens[at].upper == "AND"]
         places = list(zip([body[0], *(end + 1 for end in ends)], [*ends, body[1]], strict=True))
         number = next((at for at, node in enumerate(nodes) if node is part), -1)

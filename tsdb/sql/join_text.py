@@ -72,7 +72,7 @@ class _TextBinder(JoinBinder):
 
     def over(self, name: str) -> JoinText:
         """The SELECT's text over its joins, which are the input ``name``."""
-        steps = [self._lenient_step(number, join) for number, join in enumerate(self._joins)]
+        steps = [self._step(number, join) for number, join in enumerate(self._joins)]
         where, body = self._select.args.get("where"), self._clauses.body("WHERE")
         if where is not None and body is not None and not self._are_native(conjuncts(where.this), steps):
             self._kept.append((body, where.this))
@@ -90,26 +90,13 @@ class _TextBinder(JoinBinder):
         covered = frozenset(id(node) for root in gone for node in root.walk())
         return JoinText(splices, Project(plan, tuple((each, each) for each in self._named)), covered)
 
-    def _lenient_step(self, number: int, join: exp.Join) -> Step:
-        """A join, whose ON may have conditions that stay in the text where they filter pairs as a WHERE would."""
-        on, kind = join.args.get("on"), str(join.args.get("kind") or "").upper()
-        if on is None or kind not in ("", "INNER") or join.args.get("side") or join.args.get("method"):
-            return self._step(number, join)
-        try:
-            return self._step(number, join)
-        except Beyond as reason:
-            self._reasons += reason.args
-            place = self._around.places[id(join.this)].on
-            if place is None:
-                raise
-        step = Step("inner")
-        for part in conjuncts(on):
-            try:
-                self._on(step, part, number + 1)
-            except Beyond:
-                continue
-        self._kept.append((place, on))
-        return step
+    def _stays(self, part: exp.Expr, join: exp.Join, right: int, reason: Beyond) -> bool:
+        """The whole of ON stays in the text as a WHERE."""
+        self._reasons += reason.args
+        place, on = self._around.places[id(join.this)].on, join.args["on"]
+        if place is not None and not self._keeps(on):
+            self._kept.append((place, on))
+        return place is not None
 
     def _are_native(self, parts: Iterable[exp.Expr], steps: Sequence[Step]) -> bool:
         """Whether all conditions are native; each that is, is applied."""
