@@ -27,7 +27,7 @@ LATE = (
     ("SELECT f.n, f.image, m.name FROM f JOIN m USING (cam) WHERE sqrt(f.n) < 2 ORDER BY f.n", 3),
     ("SELECT f.n, f.image FROM f JOIN m ON f.cam = m.cam AND f.n % 7 + length(m.name) = 4 ORDER BY f.n LIMIT 3", 3),
     ("SELECT f.n, f.image FROM f JOIN m ON f.n % 7 = 1 AND f.cam = m.cam AND f.n > 9 WHERE f.n % 2 = 0 ORDER BY f.n LIMIT 2", 2),
-    ("SELECT n, image, x.name FROM f JOIN m ON f.cam = m.cam AND n % 7 = 1 LEFT JOIN m x ON x.cam = f.cam ORDER BY n DESC LIMIT 4", 4),
+    ("SELECT n, image FROM f JOIN m ON f.cam = m.cam AND n % 7 = 1 LEFT JOIN m x ON x.cam = f.cam ORDER BY n DESC LIMIT 4", 4),
     ("SELECT n, image FROM f LEFT JOIN m USING (cam) JOIN m x ON f.cam = x.cam AND length(m.name) = 3 ORDER BY n LIMIT 2", 2),
 )  # fmt: skip
 
