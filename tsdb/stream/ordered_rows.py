@@ -18,6 +18,7 @@ from tsdb.exec.kernels import pieces as piece_kernels
 from tsdb.exec.kernels import ranges
 from tsdb.exec.rows import FileRows, RowSet, device_values
 from tsdb.storage.snapshot import OpenFile, TableSnapshot
+from tsdb.stream.storage_order import Runs
 from tsdb_format.schema import SEQUENCE_NAME, Column
 from tsdb_format.types import INT64, Role
 from tsdb_format.vector import IntArray, Pool, Vector, concat_pools
@@ -25,20 +26,7 @@ from tsdb_format.vector import IntArray, Pool, Vector, concat_pools
 Int32Array = NDArray[np.int32]
 #: What is known by that name are the times, whatever their column is called.
 _TIME = "time"
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-
-
-class _Runs(NamedTuple):
-    """Runs of one row set: first row and number of rows in it, device, bounds of times and commits, and the file (−1: several)."""
-
-    start: IntArray
-    length: IntArray
-    device: Int32Array
-    low: IntArray
-    high: IntArray
-    first: IntArray
-    last: IntArray
-    file: IntArray
+_INT64_MAX = 2**63 - 1
 
 
 class Pieces(NamedTuple):
@@ -85,6 +73,11 @@ class OrderedRows:
     def device(self) -> Int32Array:
         """The table-wide device of every row."""
         return np.repeat(self._pieces.device, self._pieces.length)
+
+    @property
+    def is_of_one_device(self) -> bool:
+        """Whether the first and the last row have the same device."""
+        return bool(self._pieces.device[0] == self._pieces.device[-1])
 
     def slice(self, first: int, last: int) -> OrderedRows:
         """The rows ``first`` up to ``last``, of which there are some."""
@@ -146,10 +139,10 @@ class OrderedRows:
         return OrderedRows(parts, pieces._replace(part=part, start=pieces.start - begins[part]), self._devices)
 
 
-def in_storage_order(parts: Sequence[RowSet], table: TableSnapshot) -> OrderedRows:
-    """The rows of row sets, at least one and none empty.
+def in_storage_order(parts: Sequence[RowSet], lanes: Sequence[int], runs: Runs, table: TableSnapshot) -> OrderedRows:
+    """The rows of row sets, at least one and none empty, which ascend by their ``lanes``; ``runs`` are those that they are of.
 
-    Those of one commit that are alike in tags and time are in the order of their shards, in files and in memory; those of one shard
+    Rows of one commit that are alike in tags and time are in the order of their shards, in files and in memory; those of one shard
     as they came.
     """
     devices = table.devices
@@ -157,22 +150,21 @@ def in_storage_order(parts: Sequence[RowSet], table: TableSnapshot) -> OrderedRo
     by_field = any(table.table.schema.column(name).role is Role.FIELD for name in shard_by)
     if by_field and any(_shard_of(rows) is None for rows in parts):
         return _by_rows(parts, table, shard_by)
-    runs = [_runs_of(rows) for rows in parts]
-    part = np.repeat(np.arange(len(parts)), [len(each.start) for each in runs])
-    every = runs[0] if len(runs) == 1 else _Runs._make(np.concatenate(columns) for columns in zip(*runs, strict=True))
+    part, start, length, run = _pieces_of(parts, lanes, runs, table)
+    device = runs.device[run].astype(np.int32)
     if len(parts) == 1:
-        return OrderedRows(parts, Pieces(part, every.start, every.length, every.device), devices)
-    rank = devices.ranks_of(every.device)[0]
-    order = np.lexsort((every.first, every.high, every.low, rank))
-    part, rank, every = part[order], rank[order], _Runs._make(column[order] for column in every)
-    later = every.first[1:] > every.last[:-1]
+        return OrderedRows(parts, Pieces(part, start, length, device), devices)
+    order = np.lexsort([column[run] for column in (runs.first, runs.high, runs.low, runs.rank)])
+    columns = runs.lane, runs.rank, runs.low, runs.high, runs.first, runs.last
+    lane, rank, low, high, first, last = (column[run[order]] for column in columns)
+    later = first[1:] > last[:-1]
     if not by_field:
-        later |= (every.first[1:] == every.last[:-1]) & (part[1:] > part[:-1])
-    follows = (every.low[1:] > every.high[:-1]) | ((every.low[1:] == every.high[:-1]) & later)
-    follows |= (every.file[1:] == every.file[:-1]) & (every.file[1:] >= 0)  # a run in two row sets
-    if not (follows | (rank[1:] != rank[:-1])).all():
+        later |= (first[1:] == last[:-1]) & (lane[1:] > lane[:-1])
+    follows = (low[1:] > high[:-1]) | ((low[1:] == high[:-1]) & later)
+    follows |= (lane[1:] == lane[:-1]) | (rank[1:] != rank[:-1])  # a run in two row sets; another device
+    if not follows.all():
         return _by_rows(parts, table, shard_by if by_field else ())
-    return OrderedRows(parts, Pieces(part, every.start, every.length, every.device), devices)
+    return OrderedRows(parts, Pieces(part[order], start[order], length[order], device[order]), devices)
 
 
 def _shard_of(rows: RowSet) -> int | None:
@@ -205,32 +197,43 @@ def _by_rows(parts: Sequence[RowSet], table: TableSnapshot, shard_by: Sequence[s
     return OrderedRows(parts, pieces, devices, {_TIME: time[order], SEQUENCE_NAME: sequence[order]})
 
 
-def _runs_of(rows: RowSet) -> _Runs:
-    if not isinstance(rows, FileRows):
-        device, time = rows.device(), rows.time()
+def _pieces_of(
+    parts: Sequence[RowSet], lanes: Sequence[int], runs: Runs, table: TableSnapshot
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The pieces of row sets, in their order: row set, first row in it, number of rows, and the number of the run.
+
+    Those of all files are found at once, the files' rows being numbered as if the files lay end to end.
+    """
+    count = sum(isinstance(rows, FileRows) for rows in parts)  # lanes of files come before those that span files
+    files = [rows for rows in parts[:count] if isinstance(rows, FileRows)]
+    found: list[tuple[IntArray, ...]] = []
+    if files:
+        own = np.searchsorted(runs.lane, lanes[:count])  # the first run of each one's lane
+        shifts = np.repeat((runs.place - runs.start)[own], [len(rows.starts) for rows in files])
+        starts, stops = (np.concatenate([getattr(rows, name) for rows in files]) + shifts for name in ("starts", "stops"))
+        bounds = np.append(runs.place[: np.searchsorted(runs.lane, lanes[count - 1], "right")], _INT64_MAX)
+        pieces, ends, run = np.empty((3, len(starts) + len(bounds)), np.int64)
+        made = ranges.split_at(starts, stops, bounds, pieces, ends, run)
+        pieces, ends, run = pieces[:made], ends[:made], run[:made]
+        first_rows = np.cumsum([0] + [rows.count for rows in files])
+        begin = np.cumsum(ends - pieces) - (ends - pieces)
+        part = np.searchsorted(first_rows, begin, "right") - 1
+        joined = np.flatnonzero(np.append(True, (run[1:] != run[:-1]) | (part[1:] != part[:-1])))
+        begin = begin[joined]
+        found.append((part[joined], begin - first_rows[part[joined]], np.diff(np.append(begin, first_rows[-1])), run[joined]))
+    for number, (rows, lane) in enumerate(zip(parts[count:], lanes[count:], strict=True), count):
+        device = rows.device()
         stop = _ends(device)
         start = np.append(0, stop[:-1])
-        return _Runs(
-            start, stop - start, device[start], time[start], time[stop - 1], *_filled(len(start), _INT64_MIN, _INT64_MAX, -1)
-        )
-    held = rows.source.open_file
-    room = len(rows.starts) + len(held.file.row_start)
-    starts, stops, unit = np.empty((3, room), np.int64)
-    count = ranges.split_at(rows.starts, rows.stops, held.file.row_start, starts, stops, unit)
-    last = _ends(unit[:count]) - 1
-    unit, stop = unit[last], np.cumsum(stops[:count] - starts[:count])[last]
-    start, index = np.append(0, stop[:-1]), held.file.resource
-    known = _filled(len(unit), held.min_sequence, held.max_sequence, rows.source.index)
-    return _Runs(start, stop - start, held.device_number[unit], index.min_time[unit], index.max_time[unit], *known)
+        same = slice(*np.searchsorted(runs.lane, (lane, lane + 1)).tolist())
+        run = same.start + np.searchsorted(runs.rank[same], table.devices.rank[device[start]])
+        found.append((np.full(len(start), number), start, stop - start, run))
+    return tuple(np.concatenate(columns) for columns in zip(*found, strict=True))  # type: ignore[return-value]
 
 
 def _ends(values: NDArray[np.generic]) -> IntArray:
     """Where stretches of equal neighbours end."""
     return np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
-
-
-def _filled(count: int, *values: int) -> list[IntArray]:
-    return [np.full(count, value) for value in values]
 
 
 def _between(rows: RowSet, first: int, last: int) -> RowSet:

@@ -28,7 +28,7 @@ from tsdb.plan.predicate import Compare, Predicate, columns_of, conjunction
 from tsdb.storage.tombstone import Tombstones
 from tsdb.stream.arrivals import Arrivals, in_order_of_commit, joined
 from tsdb.stream.ordered_rows import OrderedRows, in_storage_order
-from tsdb.stream.storage_order import groups
+from tsdb.stream.storage_order import Group, StorageOrder
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 _EVERYONE = KeyFilter(())
 #: Rows of a window that are brought into the order of their commits at once, unless one commit alone has more.
 WINDOW_ROWS = 262_144
+#: Rows that a thread is handed at least, and shares of a group for each of several threads.
+_CHUNK_ROWS_MIN, _CHUNKS_PER_THREAD = 8_192, 4
 #: Windows that old commits, which merged files hold together, are parted into at most: each looks at the numbers of all their rows.
 _WINDOWS_MAX = 32
 
@@ -101,39 +103,42 @@ class LiveSource:
         selection = Selection(table, predicate, self.history_stats, domains, computed)
         has_partner = KeyFilter(domains.columns)
         unlearned = Selection(table, predicate, ScanStats(self.scan.table), computed=computed) if domains else None
-        for arrivals in self._found(selection, groups(selection, first_rank), has_partner):
-            selection.sources.count_touched()  # the fates of units are known at the end alone
+        for arrivals in self._found(selection, StorageOrder(selection).groups(first_rank), has_partner):
             self.history_stats.rows_returned += arrivals.count
             yield from arrivals.slices(rows_max)
         UnitCount(selection, unlearned).finish()
 
-    def _found(self, selection: Selection, found: Iterable[list[RowSet]], has_partner: KeyFilter = _EVERYONE) -> Iterator[Arrivals]:
+    def _found(self, selection: Selection, found: Iterable[Group], has_partner: KeyFilter = _EVERYONE) -> Iterator[Arrivals]:
         """The wanted rows of all groups, in the order of storage, some at a time."""
         stored = [name for name in self.scan.columns if selection.sources.column(name).role not in (Role.TAG, Role.ATTRIBUTE)]
 
-        def read(rows: RowSet) -> _Part:
-            selection.stats.add_rows(rows.stored_rows)
-            kept = has_partner.filtered(selection.filtered(rows))
-            return kept, [kept.read(name) for name in stored] if kept.count else []
+        def read(parts: list[RowSet]) -> list[_Part]:
+            made = []
+            for rows in parts:
+                selection.stats.add_rows(rows.stored_rows)
+                kept = has_partner.filtered(selection.filtered(rows))
+                made.append((kept, [kept.read(name) for name in stored] if kept.count else []))
+            return made
 
-        def whole(group: list[RowSet]) -> _Ordered | None:
-            return _ordered([read(rows) for rows in group], selection)
+        def by_threads(group: Group, *, first_alone: bool = False) -> _Ordered | None:
+            chunks = _chunks(group.parts, self.threads)
+            made = ordered_map(read, chunks, self.threads, first_alone=first_alone or len(chunks) == 1)
+            return _ordered(group, [part for parts in made for part in parts], selection)
+
+        def alone(group: Group) -> _Ordered | None:
+            return _ordered(group, read(group.parts), selection)
 
         left = iter(found)
         for group in islice(left, 1):
-            first = ordered_map(read, group, self.threads, first_alone=True)
-            yield from self._arrivals(_ordered(list(first), selection), stored, selection)
+            yield from self._arrivals(by_threads(group, first_alone=True), stored, selection)
         ahead = list(islice(left, 2))
-        made: Iterator[_Ordered | None]
-        if len(ahead) < 2:  # a group's parts are read at once; of many groups each has a thread, which puts it in order too
-            made = (_ordered(list(ordered_map(read, group, self.threads)), selection) for group in ahead)
-        else:
-            made = ordered_map(whole, chain(ahead, left), self.threads)
-        for each in made:
+        few = len(ahead) < 2  # a group's parts are read at once; of many groups each has a thread, which puts it in order too
+        for each in map(by_threads, ahead) if few else ordered_map(alone, chain(ahead, left), self.threads):
             yield from self._arrivals(each, stored, selection)
 
     def _arrivals(self, found: _Ordered | None, stored: list[str], selection: Selection) -> Iterator[Arrivals]:
         """A group's rows, of which ``stored`` columns were read; tags are made some at a time, which stay in the cache."""
+        selection.sources.count_touched()  # the fates of units are known at the end alone
         if found is None:
             return
         every, columns = found
@@ -156,9 +161,9 @@ class LiveSource:
             wanted = conjunction(self.scan.predicate, *commits, *_times(table, first))
             selection = Selection(table, wanted, self.change_stats, computed=computed_by(self.scan, table))
             if last == first + 1:
-                found = self._found(selection, groups(selection))
+                found = self._found(selection, StorageOrder(selection).groups())
             else:
-                parts = list(self._found(selection, [list(selection.row_sets())]))
+                parts = list(self._found(selection, [StorageOrder(selection).whole()]))
                 found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
             seen: dict[int, int] = {}
             for arrivals in found:
@@ -224,13 +229,24 @@ def window(table: TableSnapshot, after: int) -> TableSnapshot:
     )
 
 
-def _ordered(parts: list[_Part], selection: Selection) -> _Ordered | None:
+def _chunks(parts: list[RowSet], threads: int) -> list[list[RowSet]]:
+    """Parts of a group for one thread each: handing over few rows takes longer than reading them."""
+    if threads <= 1 or len(parts) <= 1:
+        return [parts]
+    ends = np.cumsum([rows.stored_rows for rows in parts])
+    number = (ends - 1) // max(_CHUNK_ROWS_MIN, int(ends[-1]) // (_CHUNKS_PER_THREAD * threads))
+    bounds = np.flatnonzero(np.append(True, number[1:] != number[:-1])).tolist()
+    return [parts[begin:end] for begin, end in zip(bounds, [*bounds[1:], len(parts)], strict=True)]
+
+
+def _ordered(group: Group, parts: list[_Part], selection: Selection) -> _Ordered | None:
     """Parts of a group as rows in the order of storage; None where there are none."""
-    some = [part for part in parts if part[0].count]
+    some = [(lane, *part) for lane, part in zip(group.lanes, parts, strict=True) if part[0].count]
     if not some:
         return None
-    every = in_storage_order([kept for kept, _ in some], selection.table)
-    return every, [every.gathered(vectors) for vectors in zip(*(vectors for _, vectors in some), strict=True)]
+    lanes, kept, vectors = zip(*some, strict=True)
+    every = in_storage_order(kept, lanes, group.runs, selection.table)
+    return every, [every.gathered(columns) for columns in zip(*vectors, strict=True)]
 
 
 def _times(table: TableSnapshot, after: int) -> tuple[Predicate, ...]:
