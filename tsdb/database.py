@@ -68,7 +68,8 @@ class Database:
         from tsdb.stream.live import live_query
 
         chosen = self.settings if settings is None else self.settings.changed(settings)
-        made = live_query(self._opened(), text, params, chosen, resume)
+        session = self._session or self._open_session()
+        made = live_query(self._opened(), session, text, params, chosen, resume)
         self._under_way.follow(made)
         return made
 

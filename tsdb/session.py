@@ -115,14 +115,25 @@ class Session:
                 return self._result(prepared, snapshot, chosen, text)
             if tables == prepared.tables:  # another process committed: equal tables, read anew
                 return self._result(_remember(self._plans, key, replace(prepared, tables=tables)), snapshot, chosen, text)
-        statement = self._statements.get(text)
-        if statement is None:
-            statement = _remember(self._statements, text, read_statement(text))
+        statement = self.statement(text)
         if isinstance(statement, Query):
             return self._query(statement, parameters, chosen, snapshot, key)
         if parameters and not isinstance(statement, _PARAMETRIC):
             raise InvalidInput("only queries, INSERT, UPDATE, DELETE and SHOW DEVICES take parameters")
         return self._other(statement, parameters, chosen, snapshot)
+
+    def statement(self, text: str) -> Statement:
+        """What a text asks for. Raises InvalidInput."""
+        found = self._statements.get(text)
+        return _remember(self._statements, text, read_statement(text)) if found is None else found
+
+    def planner(self, query: Query) -> Planner:
+        """What plans a query: it is parsed once."""
+        from tsdb.sql.planner import Planner
+
+        written = (query.text, query.source, query.source_start)  # errors name places in what was written
+        found = self._planners.get(written)
+        return _remember(self._planners, written, Planner(query)) if found is None else found
 
     def pinned(self) -> Snapshot:
         """The newest state, as of this moment, for several statements that are to see the same."""
@@ -152,12 +163,7 @@ class Session:
         return self._result(prepared, snapshot, settings, query.text)
 
     def _prepare(self, query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> _Prepared:
-        from tsdb.sql.planner import Planner
-
-        written = (query.text, query.source, query.source_start)  # errors name places in what was written
-        planner = self._planners.get(written)
-        if planner is None:
-            planner = _remember(self._planners, written, Planner(query))
+        planner = self.planner(query)
         tables = snapshot.definitions
         now_ns = time.time_ns() if snapshot.now_ns is None else snapshot.now_ns
         bound = planner.bind(parameters, tables, settings.changed(query.settings), now_ns, snapshot)

@@ -53,7 +53,7 @@ class Consumer:
         """The batches up to the newest commit."""
         while not self._is_done():
             made = next(self._outputs)
-            self.token = self.query._encoded()
+            self.token = self.query._here().token()
             if made:
                 yield result_of(self.query._stage, made, self.query._settings).fetchall()
 

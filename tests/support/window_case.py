@@ -29,7 +29,7 @@ class Consumer:
         """The batches up to the newest commit; ``token`` is that after the last one that was taken."""
         while self._position() < self.db._opened().newest():
             made = next(self._outputs)
-            self.token = self.query._encoded()
+            self.token = self.query._here().token()
             if made:
                 yield result_of(self.query._stage, made, self.query._settings).fetchall()
 

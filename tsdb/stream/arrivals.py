@@ -24,6 +24,11 @@ class Places:
     device: Int32Array
     time: IntArray
 
+    @property
+    def is_of_one_device(self) -> bool:
+        """Whether the first and the last row have the same device."""
+        return bool(self.device[0] == self.device[-1])
+
     def slice(self, first: int, last: int) -> Places:
         """Those of the rows ``first`` up to ``last``."""
         return Places(self.sequence[first:last], self.device[first:last], self.time[first:last])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tsdb.exec.batch import Batch
 from tsdb.plan.predicate import Compare, conjunction
-from tsdb.stream.position import Place, Skipper
+from tsdb.stream.position import LastPlace, Place, Skipper
 from tsdb_format.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ class Driver(Protocol):
 
     @property
     def position(self) -> dict[str, Any] | None:
-        """Where one goes on after the last batch that was taken, as plain JSON values; None where that is not possible now."""
+        """Where one goes on after the last batch that was taken; None where that is not possible now.
+
+        It is a new document of plain JSON values, but for a ``LastPlace`` that nobody has looked up.
+        """
 
     @property
     def counters(self) -> dict[str, Any]:
@@ -46,7 +49,7 @@ class Driver(Protocol):
         """
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Position:
     """``bound`` is the last commit of the history, None where that is over; ``after`` the last commit of which every row came.
 
@@ -55,16 +58,15 @@ class _Position:
 
     after: int = 0
     bound: int | None = None
-    place: Place | None = None
+    place: Place | LastPlace | None = None
     since: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "after": self.after,
-            "bound": self.bound,
-            "place": None if self.place is None else self.place.to_json(),
-            "since": self.since,
-        }
+        place = self.place.to_json() if isinstance(self.place, Place) else self.place
+        return {"after": self.after, "bound": self.bound, "place": place, "since": self.since}
+
+    def found_place(self) -> Place | None:
+        return self.place.found() if isinstance(self.place, LastPlace) else self.place
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> _Position:
@@ -124,22 +126,24 @@ class ScanDriver:
     def _history(self) -> Iterator[Batch]:
         at, snapshot, self._start = self._at, self._start, None
         assert snapshot is not None, "a driver runs once"
-        if at.bound is None:
+        bound = at.bound
+        if bound is None:
             return
         source = self._source
         if at.since is not None:
             later = Compare(source.table.schema.time.name, ">=", at.since)
             source = source.narrowed(replace(source.scan, predicate=conjunction(source.scan.predicate, later)))
         devices = source.snapshot_of(snapshot).devices
-        skipper = None if at.place is None else Skipper(at.place, devices, by_commit=False)
-        for rows in source.history(snapshot, at.bound, rows_max=self._rows_max, first_rank=0 if skipper is None else skipper.rank):
+        place = at.found_place()
+        skipper = None if place is None else Skipper(place, devices, by_commit=False)
+        for rows in source.history(snapshot, bound, rows_max=self._rows_max, first_rank=0 if skipper is None else skipper.rank):
             left = rows if skipper is None else skipper.rest(rows, devices)
             if self._ends():
                 return
             if left.count:
-                at.place = Place.of_last(left, devices, at.place)
+                at = self._at = replace(at, place=LastPlace(left, devices, at.place))
                 yield left.batch
-        self._at = _Position(at.bound)
+        self._at = _Position(bound)
         yield PAUSE
 
     def _live(self) -> Iterator[Batch]:
@@ -152,7 +156,8 @@ class ScanDriver:
             snapshot = self._feed.snapshot()
             self._windows += 1
             devices = self._source.snapshot_of(snapshot).devices
-            skipper = Skipper(at.place, devices, by_commit=True) if skips and at.place is not None else None
+            place = at.found_place() if skips else None
+            skipper = None if place is None else Skipper(place, devices, by_commit=True)
             skips = False
             for rows in self._source.changes(snapshot, at.after, snapshot.sequence, self._rows_max):
                 left = rows if skipper is None else skipper.rest(rows, devices)
@@ -162,7 +167,7 @@ class ScanDriver:
                     self._passed(left, devices)
                     yield left.batch
             self._at = _Position(snapshot.sequence)
-            del snapshot, devices, skipper  # nothing is pinned while it waits
+            del snapshot, devices, skipper, at  # nothing is pinned while it waits
             yield PAUSE
 
     def _ends(self) -> bool:
@@ -170,8 +175,8 @@ class ScanDriver:
         return self._feed.closed
 
     def _passed(self, rows: Arrivals, devices: Any) -> None:
-        place = Place.of_last(rows, devices, self._at.place)
-        self._at = _Position(place.sequence - 1, None, place)
+        last = rows.places.slice(rows.count - 1, rows.count)
+        self._at = _Position(int(last.sequence[0]) - 1, None, LastPlace(rows, devices, self._at.place))
 
 
 def _resumed(position: dict[str, Any], source: LiveSource | LatestJoin, snapshot: Snapshot) -> _Position:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tsdb.sql.planner import Planner
 from tsdb.sql.series import expand
 from tsdb.stream.join_plan import eligibility, latest_joins
 from tsdb.stream.key_domain_pushdown import described
@@ -25,7 +26,7 @@ def join_remarks(query: Query, parameters: Parameters, settings: Settings, snaps
     if not latest and not settings.enable_streaming_join_key_domain_pushdown:
         return []
     try:
-        plan = plan_live(query, parameters, settings, snapshot)
+        plan = plan_live(Planner(query), parameters, settings, snapshot)
     except Error as error:
         if not latest:
             return []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tsdb.exec.batch import Batch, concat_batches
@@ -18,13 +20,14 @@ from tsdb.stream.feed import Feed
 from tsdb.stream.pipeline import pipeline_of
 from tsdb.stream.position import mark_of, read_token, token_of
 from tsdb.stream.stage import NativeStage
-from tsdb_format.errors import Closed, InvalidInput
+from tsdb_format.errors import Closed, Error, InvalidInput
 
 if TYPE_CHECKING:
     from tsdb.exec.under_way import Progress
+    from tsdb.session import Session
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
-    from tsdb.sql.statement import Query
+    from tsdb.sql.planner import Planner
     from tsdb.storage.store import Store
     from tsdb.stream.stage import Stage
 
@@ -36,7 +39,10 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
     it. ``close`` may be called from any thread, and ends the iteration at once; leaving a ``with`` block closes, too.
     """
 
-    def __init__(self, store: Store, query: Query, parameters: Parameters, settings: Settings, resume: str | None = None) -> None:
+    def __init__(
+        self, store: Store, planner: Planner, parameters: Parameters, settings: Settings, resume: str | None = None
+    ) -> None:
+        query = planner.query
         position, mark = (None, None) if resume is None else read_token(resume)
         self._feed = Feed(store)
         self._closing = store.closing
@@ -44,9 +50,9 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         self._turns: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
         try:
-            self._mark = mark_of(query, parameters, settings)
-            self._pipeline = pipeline_of(query, parameters, settings, self._feed, self._stats, position)
-            if mark not in (None, self._mark):
+            self._mark = cache(partial(mark_of, query, parameters, settings))
+            self._pipeline = pipeline_of(planner, parameters, settings, self._feed, self._stats, position)
+            if mark not in (None, self._mark()):
                 self._pipeline.close()
                 raise InvalidInput("the resume token is of another query: its text, parameters or windows were others")
         except BaseException:
@@ -55,7 +61,8 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         self._stage = self._pipeline.stage
         self._settings = settings
         self._outputs = self._pipeline.outputs()
-        self._token = self._encoded()
+        #: Where the consumer is; and, while a batch is about to be given, where it is after that.
+        self._reached: tuple[_Reached, ...] = (self._here(),)
         self._started = time.monotonic()
         self._delivered = 0
         self.text = query.text
@@ -79,8 +86,11 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
 
     @property
     def token(self) -> str | None:
-        """Where to go on after the batch that was given last, for ``resume``; None where this query cannot go on from there."""
-        return self._token
+        """Where to go on after the batch that was given last, for ``resume``; None where this query cannot go on from there.
+
+        Raises Corruption where the place of that batch's last row cannot be read.
+        """
+        return self._reached[0].token()
 
     @property
     def closed(self) -> bool:
@@ -90,6 +100,9 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
     def close(self) -> None:
         """End it: whoever waits for a batch gets none."""
         self._feed.close()
+        for each in self._reached:  # files may be closed from now on; of what is reached later no rows are given
+            with suppress(Error):
+                each.token()
         if not self._turn.locked():  # else whoever takes a batch just now finds it closed; from now on that takes no time
             with self._turn:
                 self._finish()
@@ -154,14 +167,17 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         """The next batch; None where none comes any more."""
         try:
             for made in self._outputs if not self._feed.closed else ():
-                if made and self._feed.closed:  # nobody gets these rows, and no token is behind them
-                    break
-                self._token = self._encoded()
+                here = self._here()
+                if made:
+                    self._reached = self._reached[0], here
+                    if self._feed.closed:  # nobody gets these rows, and no token is behind them
+                        break
+                self._reached = (here,)
                 if made:
                     self._delivered += sum(part.row_count if isinstance(part, Batch) else part.num_rows for part in made)
                     return result_of(self._stage, made, self._settings)
             else:
-                self._token = self._encoded()
+                self._reached = (self._here(),)
         except Closed:
             pass
         except BaseException:
@@ -172,9 +188,9 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         self._finish()
         return None
 
-    def _encoded(self) -> str | None:
-        position = self._pipeline.position
-        return None if position is None else token_of(position, self._mark)
+    def _here(self) -> _Reached:
+        """Where one goes on after what was taken last."""
+        return _Reached(self._pipeline.position, self._mark)
 
     def _finish(self) -> None:
         """Let go of everything, in the turn of one thread."""
@@ -182,6 +198,23 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         self._pipeline.close()
         if self._turns is not None:
             self._turns.shutdown(wait=False)
+
+
+class _Reached:
+    """A position that becomes a token once somebody asks, in any thread."""
+
+    def __init__(self, position: dict[str, Any] | None, mark: Callable[[], str]) -> None:
+        self._position = position
+        self._mark = mark
+        self._token: str | None = None
+
+    def token(self) -> str | None:
+        """The token; None where there is no position. Raises Corruption, and Closed where it is asked too late."""
+        position = self._position
+        if position is not None:
+            self._token = token_of(position, self._mark())
+            self._position = None  # the rows that it is made of are let go
+        return self._token
 
 
 def result_of(stage: Stage, made: list[Any], settings: Settings) -> Result:
@@ -193,12 +226,13 @@ def result_of(stage: Stage, made: list[Any], settings: Settings) -> Result:
     return Result(NativeSource(stage.columns, stage.schema, lambda: (context, iter([rows]))))
 
 
-def live_query(store: Store, text: str, parameters: Parameters, settings: Settings, resume: str | None) -> LiveQuery:
+def live_query(
+    store: Store, session: Session, text: str, parameters: Parameters, settings: Settings, resume: str | None
+) -> LiveQuery:
     """The live query that a text asks for. Raises InvalidInput where it is none."""
-    from tsdb.sql.reader import read_statement
     from tsdb.sql.statement import Query
 
-    statement = read_statement(text)
+    statement = session.statement(text)
     if not isinstance(statement, Query):
         raise InvalidInput("only queries can be followed live")
-    return LiveQuery(store, statement, parameters, settings.changed(statement.settings), resume)
+    return LiveQuery(store, session.planner(statement), parameters, settings.changed(statement.settings), resume)

@@ -13,7 +13,7 @@ from tsdb.stream.planner import driver_of, plan_live
 if TYPE_CHECKING:
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
-    from tsdb.sql.statement import Query
+    from tsdb.sql.planner import Planner
     from tsdb.storage.snapshot import Snapshot
     from tsdb.stream.driver import Driver
     from tsdb.stream.feed import Feed
@@ -29,7 +29,7 @@ class Pipeline(Protocol):
 
     @property
     def position(self) -> dict[str, Any] | None:
-        """Where one goes on after what was taken last, as plain JSON values; None where that is not possible now."""
+        """Where one goes on after what was taken last, as a ``Driver`` says it; None where that is not possible now."""
 
     @property
     def counters(self) -> dict[str, Any]:
@@ -81,22 +81,22 @@ class Stateless:
 
 
 def pipeline_of(
-    query: Query, parameters: Parameters, settings: Settings, feed: Feed, stats: QueryStats, position: dict[str, Any] | None
+    planner: Planner, parameters: Parameters, settings: Settings, feed: Feed, stats: QueryStats, position: dict[str, Any] | None
 ) -> Pipeline:
-    """What runs a query from now on, or from the position of an earlier pipeline. Raises as ``plan_live`` does."""
+    """What runs a planner's query from now on, or from the position of an earlier pipeline. Raises as ``plan_live`` does."""
     from tsdb.stream.window.query import windowed_query
 
     snapshot = feed.snapshot()
-    windowed = windowed_query(query, parameters, snapshot.definitions)
+    windowed = windowed_query(planner.query, parameters, snapshot.definitions)
     if windowed is not None:
         from tsdb.stream.window.planner import windowed_pipeline
 
         return windowed_pipeline(windowed, settings, feed, stats, snapshot, position)
-    return stateless(query, parameters, settings, feed, stats, snapshot, position)
+    return stateless(planner, parameters, settings, feed, stats, snapshot, position)
 
 
 def stateless(
-    query: Query,
+    planner: Planner,
     parameters: Parameters,
     settings: Settings,
     feed: Feed,
@@ -105,8 +105,8 @@ def stateless(
     position: dict[str, Any] | None,
 ) -> Stateless:
     """The pipeline of a query whose rows are made one by one."""
-    plan = plan_live(query, parameters, settings, snapshot)
+    plan = plan_live(planner, parameters, settings, snapshot)
     driver = driver_of(plan, feed, stats, settings, position)
     return Stateless(
-        driver, plan.stage(ExecContext(plan.snapshot, settings, settings.threads, stats=QueryStats(), text=query.text))
+        driver, plan.stage(ExecContext(plan.snapshot, settings, settings.threads, stats=QueryStats(), text=planner.query.text))
     )

@@ -18,7 +18,6 @@ from tsdb.plan.predicate import conjunction
 from tsdb.plan.schema import output_schema
 from tsdb.plan.transform import transform
 from tsdb.sql.changing import changing_token
-from tsdb.sql.planner import Planner
 from tsdb.sql.series import expand
 from tsdb.sql.series.bounded import bounded_name, is_bounded
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from tsdb.exec.stats import QueryStats
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
-    from tsdb.sql.statement import Query
+    from tsdb.sql.planner import Planner
     from tsdb.stream.feed import Commits
 
 
@@ -60,11 +59,11 @@ class LivePlan:
         return stage
 
 
-def plan_live(query: Query, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> LivePlan:
-    """Bind a query over the tables of a snapshot. Raises InvalidInput for what cannot be followed, NotFound."""
-    snapshot = with_bounded(snapshot)
+def plan_live(planner: Planner, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> LivePlan:
+    """Bind a planner's query over the tables of a snapshot. Raises InvalidInput for what cannot be followed, NotFound."""
+    snapshot, query = with_bounded(snapshot), planner.query
     settings = settings.changed({"enable_join_late_materialization": False})
-    bound = Planner(query).bind(parameters, snapshot.definitions, settings, time.time_ns(), snapshot)
+    bound = planner.bind(parameters, snapshot.definitions, settings, time.time_ns(), snapshot)
     plan = with_pushed(bound.plan, settings, snapshot)
     node = live_node(plan)
     is_live = _reached(plan, node)

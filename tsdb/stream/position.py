@@ -18,7 +18,7 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.sql.constant import of_python
 from tsdb.sql.environment import bind_parameters
 from tsdb.storage.one_row import plain_vector
-from tsdb.stream.arrivals import Arrivals
+from tsdb.stream.arrivals import Arrivals, Places
 from tsdb_format.errors import InvalidInput
 from tsdb_format.vector import BoolArray
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
     from tsdb.sql.statement import Query
+    from tsdb.stream.ordered_rows import OrderedRows
 
+#: Places of earlier rows that one which nobody has looked up may need, and which hold these rows.
+_BEHIND_MAX = 16
 #: Forms of a position's text: the document alone, and one with the mark of its query that a checksum follows.
 _PLAIN, _SEALED = 1, 2
 _SEAL_BYTES = 8
@@ -56,18 +59,19 @@ class Place:
         return cls(tuple(tags), int(time), int(sequence), int(count))
 
     @classmethod
-    def of_last(cls, rows: Arrivals, devices: DeviceTable, before: Place | None) -> Place:
-        """The place of the last of some rows; ``before`` is that of the last row before them."""
-        two = rows.places.slice(max(rows.count - 2, 0), rows.count)  # of the others nothing is read, unless these are alike
+    def of_last(cls, rows: Places | OrderedRows, count: int, devices: DeviceTable, before: Place | LastPlace | None) -> Place:
+        """The place of the last of ``count`` rows, one or more; ``before`` is that of the last row before them."""
+        two = rows.slice(max(count - 2, 0), count)  # of the others nothing is read, unless these are alike
         device, time, sequence = int(two.device[-1]), int(two.time[-1]), int(two.sequence[-1])
-        count = 1
-        if rows.count > 1 and (two.device[0], two.time[0], two.sequence[0]) == (device, time, sequence):
+        alike_count = 1
+        if count > 1 and (two.device[0], two.time[0], two.sequence[0]) == (device, time, sequence):
             alike = (rows.device == device) & (rows.time == time) & (rows.sequence == sequence)
-            count = rows.count if alike.all() else int(np.argmin(alike[::-1]))
+            alike_count = count if alike.all() else int(np.argmin(alike[::-1]))
         tags = tuple(_tag(devices, column.name, device) for column in devices.schema.tags)
-        if count == rows.count and before is not None and (before.tags, before.time, before.sequence) == (tags, time, sequence):
-            count += before.count
-        return cls(tags, time, sequence, count)
+        if alike_count == count and before is not None:
+            last = before.found() if isinstance(before, LastPlace) else before
+            alike_count += last.count if (last.tags, last.time, last.sequence) == (tags, time, sequence) else 0
+        return cls(tags, time, sequence, alike_count)
 
     def rank_in(self, devices: DeviceTable) -> int:
         """The device's rank in tag order. Raises InvalidInput where the table has no such device."""
@@ -79,6 +83,39 @@ class Place:
         if number < 0:
             raise InvalidInput("the resume token is of another table: this one has no such device")
         return int(devices.rank[number])
+
+
+class LastPlace:
+    """The place of the last of some rows, which is looked up once somebody asks: few of those who follow a query keep tokens.
+
+    Any thread may ask, for as long as the files of the rows are open.
+    """
+
+    def __init__(self, rows: Arrivals, devices: DeviceTable, before: Place | LastPlace | None) -> None:
+        """As for ``Place.of_last``."""
+        if not rows.places.is_of_one_device:  # else all of them may be alike, and those before them, too
+            before = None
+        behind: int = before.behind + 1 if isinstance(before, LastPlace) else 0
+        if isinstance(before, LastPlace) and behind > _BEHIND_MAX:
+            before, behind = before.found(), 0
+        #: How many earlier ones it may need.
+        self.behind: int = behind
+        self._waiting: tuple[Places | OrderedRows, int, DeviceTable, Place | LastPlace | None] | None
+        self._waiting = rows.places, rows.count, devices, before
+        self._found: Place | None = None
+
+    def found(self) -> Place:
+        """The place. Raises Corruption, and Closed."""
+        waiting = self._waiting
+        if waiting is not None:
+            self._found = Place.of_last(*waiting)
+            self._waiting = None
+        assert self._found is not None, "it is found before the rows are let go"
+        return self._found
+
+    def to_json(self) -> list[Any]:
+        """As for ``Place``."""
+        return self.found().to_json()
 
 
 class Skipper:
@@ -154,7 +191,7 @@ def mark_of(query: Query, parameters: Parameters, settings: Settings) -> str:
 
 
 def _text(version: int, document: dict[str, Any]) -> bytes:
-    return json.dumps({"version": version, **document}, separators=(",", ":")).encode()
+    return json.dumps({"version": version, **document}, separators=(",", ":"), default=LastPlace.to_json).encode()
 
 
 def _base64(raw: bytes) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tsdb.catalog.table import Table
 from tsdb.exec.stats import QueryStats
 from tsdb.quoting import quoted_name
+from tsdb.sql.planner import Planner
 from tsdb.sql.reader import read_statement
 from tsdb.sql.statement import CreateTable, CreateView, Query
 from tsdb.storage.view import create_view
@@ -101,7 +102,7 @@ def query_of(text: str) -> Query:
 def view_pipeline(query: Query, settings: Settings, feed: Feed, position: dict[str, Any] | None) -> Pipeline:
     """What makes a view's rows: those that are there first, unless its own settings say otherwise."""
     chosen = settings.changed({"seek_to": "earliest"}).changed(query.settings)
-    return pipeline_of(query, None, chosen, feed, QueryStats(), position)
+    return pipeline_of(Planner(query), None, chosen, feed, QueryStats(), position)
 
 
 def _stream(name: str, columns: Mapping[str, str], tags: frozenset[str]) -> CreateTable:

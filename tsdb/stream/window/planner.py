@@ -49,7 +49,7 @@ def windowed_pipeline(
     """What runs a query over windows. Raises InvalidInput, NotFound."""
     if position is not None and not {"data", "watermark", "upto"} <= position.keys():
         raise InvalidInput("the resume token is of another kind of query")
-    plan = plan_live(query.data, query.parameters_of(query.data), settings, snapshot)
+    plan = plan_live(Planner(query.data), query.parameters_of(query.data), settings, snapshot)
     context = ExecContext(plan.snapshot, settings, settings.threads, stats=QueryStats(), text=query.data.text)
     below = plan.stage(context)
     columns = held_columns(query, below)
