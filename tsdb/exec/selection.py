@@ -138,7 +138,12 @@ class Selection:
     @property
     def is_empty(self) -> bool:
         """Whether nothing can satisfy the predicate, whatever is stored."""
-        return self.time_low > self.time_high or (len(self.device_mask) > 0 and not self.device_mask.any())
+        return self.time_low > self.time_high or self._wants_no_device
+
+    @cached_property
+    def _wants_no_device(self) -> bool:
+        mask = self.device_mask
+        return len(mask) > 0 and not mask.any()
 
     @cached_property
     def device_mask(self) -> BoolArray:

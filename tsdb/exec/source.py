@@ -107,13 +107,18 @@ class FileSource:
         self, wants: Mapping[str, int], starts: IntArray, stops: IntArray, segment_stop: IntArray
     ) -> dict[str, StoredFold | None]:
         """Sums and bounds of FIELD or ``_sn`` columns by segment of the row ranges, those that need not be read for that."""
-        stored = {name: self.stored_name(table_column(self.table, name)) for name in wants}
-        asked = {held: wants[name] for name, held in stored.items() if held is not None}
-        found = self.file.fold(asked, starts, stops, segment_stop)
-        for held, fold in found.items():
+        names: dict[str, str] = {}
+        asked: dict[str, int] = {}
+        for name, bits in wants.items():
+            held = self.stored_name(table_column(self.table, name))
+            if held is not None:
+                names[held], asked[held] = name, bits
+        made: dict[str, StoredFold | None] = {}
+        for held, fold in self.file.fold(asked, starts, stops, segment_stop).items():
             if fold is not None and asked[held]:
                 self.touch(held, starts, stops)
-        return {name: found.get(held) for name, held in stored.items() if held is not None}
+            made[names[held]] = fold
+        return made
 
     def touch(self, name: str, starts: IntArray, stops: IntArray) -> None:
         """Note the pages of a stored column that ranges lie in; few ranges are counted later, and many of them at once."""

@@ -18,13 +18,16 @@ LEVELS = ("resources", "devices", "files", "chunks", "pages", "rows")
 FATES = ("total", "pruned_by_filter", "pruned_by_topk", "pruned_by_key_domain", "from_statistics", "read")
 
 
+_NOTHING = {f"{level}_{fate}": 0 for level in LEVELS for fate in FATES}
+
+
 @dataclass(slots=True)
 class ScanStats:
     """Counters of one table scan."""
 
     table: str
     topk_id: int | None = None
-    counts: dict[str, int] = field(default_factory=lambda: {f"{level}_{fate}": 0 for level in LEVELS for fate in FATES})
+    counts: dict[str, int] = field(default_factory=_NOTHING.copy)
     bytes_read: int = 0
     #: Bytes of blobs that are outside of pages.
     blob_bytes_read: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from tsdb.exec.aggregate.segment import RowBatch, Segmenter
 from tsdb.exec.aggregate.unit import Part, StatisticsReader
 from tsdb.exec.batch import Batch
 from tsdb.exec.device_group import groups_of
-from tsdb.exec.lane import FileLane
+from tsdb.exec.lane import FileLane, Lane
 from tsdb.exec.rows import RowSet
 from tsdb.plan.grouping import BucketKey
 from tsdb_format.parallel import ordered_map
@@ -61,14 +61,14 @@ class Aggregation:
         self._segmenter = Segmenter(self._groups, self._buckets, indexed=statistics)
         self._gatherers = form.program.of(table)
         self._statistics = StatisticsReader(selection, self._segmenter, form.program, self._gatherers) if statistics else None
-        lanes = selection.lanes()
+        lanes = self._lanes = selection.lanes()
         self._low = max((min((lane.first_time for lane in lanes), default=0)), selection.time_low)
         self._high = min((max((lane.last_time for lane in lanes), default=-1)), selection.time_high)
         self._cells = Cells(self._gatherers, self._groups.count, self._buckets, self._low, self._high)
 
     def run(self) -> Batch:
         """One row per group, in ascending order of the keys."""
-        self._gather()
+        self._gather(self._lanes)
         return self._result()
 
     def run_from(self, newest: bool, ticks: int, enough: Callable[[Batch], bool]) -> Batch:
@@ -84,7 +84,7 @@ class Aggregation:
             while low <= high:
                 edge = max(low, high - ticks) if newest else min(high, low + ticks)
                 selection.time_low, selection.time_high = (edge, high) if newest else (low, edge)
-                self._gather()
+                self._gather(selection.lanes())
                 low, high, ticks = (low, edge - 1, ticks * _GROWTH) if newest else (edge + 1, high, ticks * _GROWTH)
                 whole = None if low > high else int(self._buckets.first_ticks(np.array([edge]))[0])
                 batch = self._result(whole, newest)
@@ -95,9 +95,9 @@ class Aggregation:
             selection.runs_read = None  # windows look into the same ones; those of the pages read count
         return batch
 
-    def _gather(self) -> None:
-        """Fold all selected rows into their cells."""
-        for found in self._mapped(self._pieces()):
+    def _gather(self, lanes: Sequence[Lane]) -> None:
+        """Fold all selected rows of some lanes into their cells."""
+        for found in self._mapped(self._pieces(lanes)):
             if found is not None:
                 self._cells.add(*found)
 
@@ -112,10 +112,10 @@ class Aggregation:
                 return ordered_map(self._fold, chain(first, pieces), self._threads)
         return map(self._fold, first)
 
-    def _pieces(self) -> Iterator[RowSet | Part]:
+    def _pieces(self, lanes: Sequence[Lane]) -> Iterator[RowSet | Part]:
         """What statistics answer of each lane, then the rows that are left of it."""
         selection = self._selection
-        for lane in selection.lanes():
+        for lane in lanes:
             for held in selection.ranges_of_lane(lane):
                 left = held
                 if self._statistics is not None and isinstance(lane, FileLane):
