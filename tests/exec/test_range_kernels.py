@@ -137,6 +137,35 @@ def test_segments_of_devices_in_one_bucket_each(
         assert -count == len(set(run.tolist()))
 
 
+TIMES = st.one_of(
+    st.integers(-30, 30), st.integers(-(2**63), -(2**63) + 30), st.integers(2**63 - 30, 2**63 - 1), st.integers(-(2**62), 2**62)
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(
+    pieces=st.lists(st.tuples(st.integers(0, 1), st.lists(TIMES, min_size=1, max_size=12).map(sorted)), min_size=1, max_size=4),
+    width=st.one_of(st.integers(1, 9), st.integers(2**60, 2**62)), origin=st.integers(0, 2**40), more=st.integers(0, 9),
+)  # fmt: skip
+def test_segments_of_buckets(mode: str, pieces: list[tuple[int, list[int]]], width: int, origin: int, more: int) -> None:
+    grids = [(width, origin % width), *([(more, origin % more)] if more else [])]
+    described = np.array([[size, 0, at, 86_400, 1] for size, at in grids], np.int64).reshape(-1)
+    piece_stop = np.cumsum([len(times) for _, times in pieces])
+    piece_group = np.array([group for group, _ in pieces], np.int64)
+    times = np.array([time for _, some in pieces for time in some], np.int64)
+    stop, group, start = buffers(len(times), 3)
+    count = bucket.segments.resolve(mode)(piece_stop, piece_group, times, described, stop, group, start)
+
+    def name(time: int) -> int:
+        if not bucket.FIRST <= time < bucket.INFINITE:
+            return bucket.INFINITE if time > 0 else -bucket.INFINITE
+        return max(max(time - (time - at) % size, bucket.FIRST) for size, at in grids)
+
+    cells = [(group, name(time)) for group, some in pieces for time in some]
+    sizes = [(*cell, len(list(rows))) for cell, rows in itertools.groupby(cells)]
+    assert list(zip(group[:count], start[:count], np.diff(stop[:count], prepend=0), strict=True)) == sizes
+
+
 @pytest.mark.parametrize("mode", MODES)
 @given(
     cells=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=40), first=st.integers(-(2**62), 2**62),

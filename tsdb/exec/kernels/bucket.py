@@ -129,11 +129,14 @@ def segments(piece_stop, piece_group, times, buckets, stop, group, start):
             stop[count - 1] = piece_stop[piece]
         return count
     low, last = np.int64(1), np.int64(0)  # the bucket at hand: empty
+    width = buckets[0] if len(buckets) == 5 and buckets[4] == 1 else 0  # of buckets that follow one another
     for piece in range(len(piece_stop)):
         end = piece_stop[piece]
         while at < end:
             time = times[at]
-            if not low <= time <= last:
+            if FIRST <= low <= last < time and last <= LAST - width and time <= last + width:
+                low, last = last + 1, last + width
+            elif not low <= time <= last:
                 low, last = first_tick(time, buckets, 0), last_tick(time, buckets, 0)
                 for other in range(5, len(buckets), 5):
                     low = max(low, first_tick(time, buckets, other))
