@@ -14,7 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
+from itertools import islice
 from queue import Empty, SimpleQueue
+from time import perf_counter
 from typing import Generic, TypeVar
 
 #: Seconds after which a wait looks up: a signal that comes just before it begins does not end it, and its handler runs then.
@@ -159,15 +161,62 @@ def ordered_map(
     waiting: deque[Task[Out]] = deque()
     try:
         for item in source:
-            task = Task(partial(function, item))
-            waiting.append(task)
-            submit(task, threads)
+            waiting.append(_begun(partial(function, item), threads))
             if len(waiting) >= (ahead or 2 * threads):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for task in waiting:
-            task.cancel()
-        for task in waiting:
-            task.wait()
+        _end(waiting)
+
+
+def shared_map(function: Callable[[In], Out], items: Iterable[In], threads: int) -> Iterator[Out]:
+    """``map`` for a consumer of so many threads of its own, which compute on what they got while others of them ask for more.
+
+    Who asks makes the result: nothing passes from thread to thread. Only where the consumer is back in less than a quarter of the
+    time that making one takes, so that some of it waits for that, one more is made ahead by ``threads`` threads, at most twice as
+    many as these; and one less where it is away for longer. ``function`` must not use this pool itself.
+    """
+    source = iter(items)
+    if threads <= 1:
+        yield from map(function, source)
+        return
+    waiting: deque[Task[Out]] = deque()
+    made: list[Out] = []  # no longer than it takes: its memory is used again
+    ahead, shortest_s, gave = 0, float("inf"), float("-inf")
+    try:
+        while True:
+            away_s = perf_counter() - gave
+            if 4 * away_s < shortest_s:
+                ahead = min(ahead + 1, 2 * threads)
+            elif away_s > shortest_s:
+                ahead = max(ahead - 1, 0)
+            own = [] if waiting else list(islice(source, 1))
+            if not (own or waiting):
+                return
+            for item in islice(source, max(ahead + (not own) - len(waiting), 0)):
+                waiting.append(_begun(partial(function, item), threads))
+            if own:
+                begin = perf_counter()
+                made.append(function(own.pop()))
+                shortest_s = min(shortest_s, perf_counter() - begin)
+            else:
+                made.append(waiting.popleft().result())
+            gave = perf_counter()
+            yield made.pop()
+    finally:
+        _end(waiting)
+
+
+def _begun(call: Callable[[], Out], threads: int) -> Task[Out]:
+    task = Task(call)
+    submit(task, threads)
+    return task
+
+
+def _end(waiting: Iterable[Task[Out]]) -> None:
+    """Wait for what has started, and have the rest not made."""
+    for task in waiting:
+        task.cancel()
+    for task in waiting:
+        task.wait()

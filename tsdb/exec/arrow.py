@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tsdb.exec.batch import Batch
 from tsdb_format.parallel import ordered_map
 from tsdb_format.pool import repeat_strings, take_strings
 from tsdb_format.types import ColumnType, Kind
-from tsdb_format.vector import Pool, Vector
+from tsdb_format.vector import BoolArray, Pool, Vector
 
 #: A column that stands for rows without columns, as ``count(*)`` asks for them.
 ROWS_COLUMN = "__tsdb_rows"
@@ -59,7 +60,7 @@ class Converter:
     def record_batch(self, batch: Batch) -> Any:
         """One batch; its columns are taken by key, in the order of the schema."""
         if not self._keys:
-            return pa.record_batch([pa.array(np.zeros(batch.row_count, np.bool_))], schema=self.schema)
+            return pa.record_batch([_fixed_array(pa.bool_(), np.zeros(batch.row_count, np.bool_), None)], schema=self.schema)
         return pa.record_batch([self._array(key, batch.vectors[key]) for key in self._keys], schema=self.schema)
 
     def reader(self, batches: Iterable[Batch]) -> Any:
@@ -82,8 +83,7 @@ class Converter:
             if found is not None:
                 return pa.Array.from_buffers(_PLAIN[Kind.STRING], len(vector), [None, *map(pa.py_buffer, found)])
         codes, values = self._pooled(key, vector)
-        mask = None if vector.validity is None else ~vector.validity
-        made = pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), values, safe=False)
+        made = pa.DictionaryArray.from_arrays(_fixed_array(pa.int32(), codes, vector.validity), values, safe=False)
         return made if self._dictionaries and vector.type.kind is Kind.STRING else made.dictionary_decode()
 
     def _pooled(self, key: str, vector: Vector) -> tuple[Any, Any]:
@@ -116,14 +116,13 @@ def _is_plain(vector: Vector, pool: Pool) -> bool:
 def _whole_pool_array(vector: Vector, pool: Pool) -> Any:
     """A pool's strings or blobs as an array, without a copy of them."""
     offsets, data = pa.py_buffer(pool.offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(pool.data))
-    validity = None if vector.validity is None else pa.py_buffer(np.packbits(vector.validity, bitorder="little"))
-    return pa.Array.from_buffers(_PLAIN[vector.type.kind], len(vector), [validity, offsets, data])
+    return pa.Array.from_buffers(_PLAIN[vector.type.kind], len(vector), [_bitmap(vector.validity), offsets, data])
 
 
 def _pool_array(pool: Pool, kind: Kind) -> Any:
     """The pool's strings as an Arrow array; an empty pool still has a string for the codes of NULLs."""
     if len(pool) == 0:
-        return pa.array([b""], pa.binary()).cast(_PLAIN[kind])
+        return pa.Array.from_buffers(_PLAIN[kind], 1, [None, pa.py_buffer(np.zeros(2, np.int32)), pa.py_buffer(b"")])
     base = int(pool.offsets[0])
     size = int(pool.offsets[-1]) - base
     data = pa.py_buffer(np.ascontiguousarray(pool.data[base : base + size]))
@@ -135,18 +134,21 @@ def _pool_array(pool: Pool, kind: Kind) -> Any:
 
 
 def _plain_array(vector: Vector) -> Any:
-    count = len(vector)
-    target = arrow_type(vector.type)
-    validity = None
-    if vector.validity is not None:
-        validity = pa.py_buffer(np.packbits(vector.validity, bitorder="little"))
-    values = np.ascontiguousarray(vector.values)
     if vector.type.kind is Kind.VECTOR:
-        flat = pa.Array.from_buffers(pa.float32(), values.size, [None, pa.py_buffer(values.reshape(-1))])
-        return pa.Array.from_buffers(target, count, [validity], children=[flat])
-    if vector.type.kind is Kind.BOOLEAN:
-        values = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(target, count, [validity, pa.py_buffer(values)])
+        values = np.ascontiguousarray(vector.values).reshape(-1)
+        flat = _fixed_array(pa.float32(), values, None)
+        return pa.Array.from_buffers(arrow_type(vector.type), len(vector), [_bitmap(vector.validity)], children=[flat])
+    return _fixed_array(_PLAIN[vector.type.kind], vector.values, vector.validity)
+
+
+def _fixed_array(kind: Any, values: NDArray[Any], validity: BoolArray | None) -> Any:
+    """Values of a fixed width as an array that shares their memory; ``pa.array`` would import pandas, to ask if they are its."""
+    held = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [_bitmap(validity), pa.py_buffer(held)])
+
+
+def _bitmap(validity: BoolArray | None) -> Any:
+    return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
 
 
 def vectors_of(batches: Iterable[Any], columns: Sequence[tuple[str, ColumnType]]) -> Iterator[Batch]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tsdb.exec.stats import QueryStats
+from tsdb_format.parallel import ordered_map, shared_map
 
 if TYPE_CHECKING:
     from tsdb.exec.batch import Batch
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot
 
+In = TypeVar("In")
+Out = TypeVar("Out")
 Kind = TypeVar("Kind")
 _KEPT_MAX = 64
 
@@ -44,7 +47,8 @@ class ExecContext:
 
     ``row_ids`` are those of the scans below a Take, by its key. ``domains`` is what joins under way have learned for the scans that
     they stream, by the identity of the scan. ``given`` are the rows of ``Given`` nodes, by name. ``kept`` is
-    that of the plan, where this is not its only run.
+    that of the plan, where this is not its only run. ``feeds`` says that who takes the batches, as they are made, computes on them
+    with as many threads itself.
     """
 
     snapshot: Snapshot
@@ -56,7 +60,14 @@ class ExecContext:
     row_ids: Mapping[str, RowIds] = field(default_factory=dict)
     domains: dict[int, Domains] = field(default_factory=dict)
     given: dict[str, Sequence[Batch]] = field(default_factory=dict)
+    feeds: bool = False
     kept: Kept = field(default_factory=Kept)
+
+    def mapped(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
+        """``map`` for what is handed on as it is made, on the threads that are left for it."""
+        if self.feeds:
+            return shared_map(function, items, self.threads)
+        return ordered_map(function, items, self.threads, first_alone=True)
 
     def under_way(self) -> AbstractContextManager[None]:
         """A block in which the execution is listed by SHOW QUERIES."""

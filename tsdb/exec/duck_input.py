@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tsdb.exec.arrow import Converter, arrow_schema
-from tsdb.exec.duck_instance import called_back
+from tsdb.exec.duck_instance import CalledBack
 from tsdb.exec.executor import execute
 from tsdb.plan.node import Plan, Project, TableScan, children
 from tsdb.plan.predicate import And, Compare, InSet, IsNull, Literal, Not, Or, Predicate, conjunction
@@ -110,9 +110,10 @@ class DuckInput(_Source):  # type: ignore[misc]
     def _batches(self, plan: Plan, columns: list[tuple[str, ColumnType]]) -> Iterator[Any]:
         converter = Converter(columns, dictionaries=True)
         with self._told():
-            batches = execute(plan, self._run.context)
+            waited_for = CalledBack()
+            batches = execute(plan, replace(self._run.context, feeds=True))
             while True:
-                with called_back():
+                with waited_for:
                     batch = next(batches, None)
                 if batch is None:
                     return

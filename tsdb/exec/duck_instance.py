@@ -9,8 +9,7 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -63,14 +62,17 @@ _INSTANCE = _Instance()
 _CALLED = threading.local()
 
 
-@contextmanager
-def called_back() -> Iterator[None]:
+class CalledBack:
     """A block that DuckDB waits for: statements in it run under the settings of the one that waits."""
-    before, _CALLED.back = getattr(_CALLED, "back", False), True
-    try:
-        yield
-    finally:
-        _CALLED.back = before
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = getattr(_CALLED, "back", False)
+        _CALLED.back = True
+
+    def __exit__(self, *_: object) -> None:
+        _CALLED.back = self._before
 
 
 def cursor(settings: Settings | None = None) -> Any:

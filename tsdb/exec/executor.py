@@ -44,7 +44,6 @@ from tsdb.plan.size import rows_about
 from tsdb.quoting import quoted_name
 from tsdb.storage.width import outside_bytes, value_bytes
 from tsdb_format.blob import of_sizes
-from tsdb_format.parallel import ordered_map
 from tsdb_format.schema import SEQUENCE_NAME
 from tsdb_format.types import Kind, Role
 
@@ -64,8 +63,10 @@ _NATIVE_SORT_ROWS = 262_144
 _DIGEST_RATIO = 4
 #: Keys up to which devices are looked up one by one.
 _POINTS_MAX = 1_024
-#: About the bytes of blobs and vectors that a scan reads at a time.
+#: About the bytes that a scan reads at a time: of blobs and vectors, and at most where it reads many rows.
 _BATCH_BYTES = 16 * 2**20
+#: Batches for each thread of DuckDB's, and the bytes of most values.
+_FED_BATCHES_MIN, _VALUE_BYTES = 8, 8
 #: Rows that a scan under a LIMIT reads at a time at least.
 _BATCH_ROWS_MIN = 1_024
 
@@ -158,6 +159,8 @@ def computed_by(scan: TableScan, table: TableSnapshot) -> Computed:
 def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) -> Iterator[Batch]:
     selection = _selection(scan, context)
     selection.batch_rows = min(max(rows_wanted, _BATCH_ROWS_MIN), BATCH_ROWS)
+    if context.feeds:
+        selection.full_batch_rows = _fed_rows(scan, selection.table, context.threads)
     has_partner = _key_filter(scan, selection, context)
 
     def column(rows: RowSet, name: str) -> Vector:
@@ -175,15 +178,22 @@ def _scan(scan: TableScan, context: ExecContext, rows_wanted: int = BATCH_ROWS) 
     found = selection.row_sets()
     rows_max = _rows_at_once(scan, selection.table)
     if rows_max < BATCH_ROWS:
-        parted = (part for rows in ordered_map(chosen, found, context.threads, first_alone=True) for part in rows.parts(rows_max))
-        reading = ordered_map(read, parted, context.threads, first_alone=True)
+        parted = (part for rows in context.mapped(chosen, found) for part in rows.parts(rows_max))
+        reading = context.mapped(read, parted)
     else:
-        reading = ordered_map(lambda rows: read(chosen(rows)), found, context.threads, first_alone=True)
+        reading = context.mapped(lambda rows: read(chosen(rows)), found)
     for batch, rows in reading:
         selection.stats.rows_returned += batch.row_count
         if scan.row_id is not None and rows.count:  # in this order, whatever thread read them
             batch.vectors[scan.row_id] = context.row_ids[scan.row_id].of(rows)
         yield batch
+
+
+def _fed_rows(scan: TableScan, table: TableSnapshot, threads: int) -> int:
+    """Rows that are read at a time for DuckDB: more where that leaves batches enough for all threads, and is not much memory."""
+    rows = 2 * BATCH_ROWS
+    many = sum(file.row_count for file in table.files) >= _FED_BATCHES_MIN * threads * rows
+    return rows if many and len(scan.columns) * rows * _VALUE_BYTES <= _BATCH_BYTES else BATCH_ROWS
 
 
 def _rows_at_once(scan: TableScan, table: TableSnapshot) -> int:
@@ -216,7 +226,7 @@ def _join(node: HashJoin, context: ExecContext) -> Iterator[Batch]:
     join = Join(node, dict(output_schema(node, context.snapshot)), execute(build, context))
     if join.ignores_partnerless and context.settings.enable_join_key_filter:
         _teach(probe, join.key_values(), context)
-    return join.run(lambda: execute(probe, context), context.threads)
+    return join.run(lambda: execute(probe, context), context.mapped)
 
 
 def _teach(probe: Plan, keys: Mapping[str, Vector], context: ExecContext) -> None:

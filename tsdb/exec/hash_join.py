@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,11 @@ from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.join_key import compare, numbers_for
 from tsdb.exec.kernels.joining import group_rows, single_partners, single_rows, some_partners
 from tsdb.plan.node import Comparison, HashJoin
-from tsdb_format.parallel import ordered_map
 from tsdb_format.types import ColumnType
 from tsdb_format.vector import BoolArray, IntArray, Vector, null_vector
 
+#: A ``map``.
+Mapped: TypeAlias = Callable[[Callable[[Batch], Iterable[Batch]], Iterable[Batch]], Iterator[Iterable[Batch]]]
 #: Pairs of rows that are looked at together.
 PAIRS_MAX = 131_072
 #: Batches that are made of a streamed one on a thread of their own.
@@ -105,10 +107,10 @@ class Join:
         columns = zip(self.build_keys, self.probe_keys, strict=True) if len(rows) else ()
         return {name: self.table.batch.vectors[held].take(rows) for held, name in columns}
 
-    def run(self, probe: Callable[[], Iterable[Batch]], threads: int = 1) -> Iterator[Batch]:
-        """The joined rows; nothing is streamed where nothing can come of it."""
+    def run(self, probe: Callable[[], Iterable[Batch]], mapped: Mapped = map) -> Iterator[Batch]:
+        """The joined rows, made by ``mapped``; nothing is streamed where nothing can come of it."""
         if self.table or not self.ignores_partnerless:
-            for joined in ordered_map(self._begun, probe(), threads, first_alone=True):
+            for joined in mapped(self._begun, probe()):
                 yield from joined
         if self._build_left and self.node.kind != "inner" and self.table.count:
             rows = np.flatnonzero(self._met if self.node.kind == "semi" else ~self._met)

@@ -83,6 +83,8 @@ class Selection:
         self.best_first = stats.topk_id is not None
         #: Rows of the row sets that are handed out, unless a merged run alone has more.
         self.batch_rows = BATCH_ROWS
+        #: As many after the first.
+        self.full_batch_rows = BATCH_ROWS
         self._examined = self._kept = 0
         self._verdicts: dict[int, Verdicts] = {}
         self._excludes: dict[int, bool] = {}
@@ -323,12 +325,13 @@ class Selection:
         return out_starts[:count], out_stops[:count]
 
     def adapt(self, examined: int, kept: int) -> None:
-        """Hand out more rows at a time where few are kept: a batch costs something for each column, however few its rows."""
+        """Hand out more rows at a time after the first, or where few are kept: a batch costs something for each column."""
         self._examined += examined
         self._kept += kept
-        if self.batch_rows >= BATCH_ROWS and self.filters_rows:
-            often = 1 << (self._examined // max(self._kept, 1)).bit_length() - 1 if self._examined else 1
-            self.batch_rows = BATCH_ROWS * min(max(often, 1), _GROWTH_MAX)
+        if self.batch_rows >= BATCH_ROWS:
+            often = self._examined // max(self._kept, 1) if self.filters_rows else 1
+            grown = BATCH_ROWS * min(1 << max(often, 1).bit_length() - 1, _GROWTH_MAX)
+            self.batch_rows = max(grown, self.full_batch_rows)
 
     def filtered(self, rows: RowSet) -> RowSet:
         """The rows whose values satisfy every remaining conjunct, each reading only what the ones before left."""
@@ -407,6 +410,11 @@ def slices(starts: IntArray, stops: IntArray, rows_max: Callable[[], int]) -> It
     while at < len(starts):
         size = rows_max()
         given = int(ends[at]) - (int(stops[at]) - row)
+        if given + size < ends[at]:
+            cut = (row + size) // size * size
+            yield np.array([row]), np.array([cut])
+            row = cut
+            continue
         until = int(np.searchsorted(ends, given + size, "right"))  # the first range that does not fit
         first, last = starts[at : until + 1].copy(), stops[at : until + 1].copy()
         first[0] = row
