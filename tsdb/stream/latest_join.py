@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tsdb.stream.computed_rows import ComputedRows
     from tsdb_format.types import ColumnType
 
+_NONE = np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class RightSide:
@@ -66,7 +68,7 @@ class LatestJoin:
         self,
         node: HashJoin,
         types: Mapping[str, ColumnType],
-        left: tuple[LiveSource | LatestJoin, RowSteps],
+        left: tuple[LiveSource | ComputedRows | LatestJoin, RowSteps],
         right: RightSide,
         shape: Eligible | str,
         settings: Settings,
@@ -165,7 +167,7 @@ class LatestJoin:
         found = self._all_match()
         for rows in self._within_bound().history(snapshot, bound, domains & self.pushdown.domains, rows_max, first_rank):
             left = self._steps.rows(rows)
-            yield from self._output(left, np.zeros(left.count, np.int64) if found else self._places(left, None))
+            yield from self._output(left, None if found else self._places(left, None))
 
     def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
         """Left rows of a window with the right rows that were the last when they came."""
@@ -184,11 +186,11 @@ class LatestJoin:
         looked_at = any(side == "right" for _, side, _ in self._node.outputs) or self._conditions or self._compared
         return bool(self.pushdown.domains.devices) and not looked_at and self._right.asof is None
 
-    def _within_bound(self) -> LiveSource | LatestJoin:
+    def _within_bound(self) -> LiveSource | ComputedRows | LatestJoin:
         """The left side; of an ASOF JOIN without the history before every right value, where the switch is on and types agree."""
         asof, table, left = self._right.asof, self._table, self._left
         on = self._settings.enable_streaming_join_asof_bound and self.pushdown.is_on
-        if not on or asof is None or isinstance(table, JoinTable) or isinstance(left, LatestJoin):
+        if not on or asof is None or isinstance(table, JoinTable) or not isinstance(left, LiveSource):
             return left
         column, least = self._steps.origin(asof.left), table.least_value()
         stored = left.table.schema.by_name.get(column)
@@ -236,27 +238,19 @@ class LatestJoin:
             return self._table.rows_of(keys)
         return timeline.rows_at(self._table.numbers_of(keys), left.sequence)
 
-    def _output(self, left: Arrivals, right: IntArray) -> Iterator[Arrivals]:
-        """The joined rows of some left rows, whose right rows are at these places of the table; −1: none."""
+    def _output(self, left: Arrivals, right: IntArray | None) -> Iterator[Arrivals]:
+        """The joined rows of some left rows, whose right rows are at these places of the table; −1: none.
+
+        Without places each has a right row, of which nothing is looked at.
+        """
         if not left.count:
             return
-        held, right = self._table.shown(right)
-        if self._node.kind == "inner":
-            matched = right >= 0
-            kept = np.arange(left.count) if matched.all() else np.flatnonzero(matched)
-            for part in self._compared:
-                other = held.vectors[part.right].take(right[kept]) if len(kept) else None
-                if other is not None:
-                    kept = kept[compare(left.batch.vectors[part.left].take(kept), part.op, other)]
-            for condition in self._conditions:
+        held, right = (Batch({}, 0), _NONE) if right is None else self._table.shown(right)
+        if self._node.kind == "inner" and len(right):
+            kept = self._matched(left, held, right)
+            if kept is not None:
                 if not len(kept):
-                    break
-                vectors, rows = held.vectors, right[kept]
-                true = evaluate(condition, lambda name, vectors=vectors, rows=rows: vectors[name].take(rows), len(rows))  # type: ignore[misc]
-                kept = kept[true]
-            if not len(kept):
-                return  # before anything is read of where they stand
-            if len(kept) < left.count:
+                    return  # before anything is read of where they stand
                 left, right = left.take(kept), right[kept]
         vectors = {}
         for name, side, column in self._node.outputs:
@@ -266,6 +260,23 @@ class LatestJoin:
                 there = held.row_count > 0
                 vectors[name] = take_or_null(held.vectors[column], right) if there else null_vector(self._types[name], left.count)
         yield replace(left, batch=Batch(vectors, left.count))
+
+    def _matched(self, left: Arrivals, held: Batch, right: IntArray) -> IntArray | None:
+        """The left rows that have a right row which satisfies the conditions; None: all."""
+        matched = right >= 0
+        if matched.all() and not self._compared and not self._conditions:
+            return None
+        kept = np.flatnonzero(matched)
+        for part in self._compared:
+            if len(kept):
+                other = held.vectors[part.right].take(right[kept])
+                kept = kept[compare(left.batch.vectors[part.left].take(kept), part.op, other)]
+        for condition in self._conditions:
+            if len(kept):
+                vectors, rows = held.vectors, right[kept]
+                true = evaluate(condition, lambda name, vectors=vectors, rows=rows: vectors[name].take(rows), len(rows))  # type: ignore[misc]
+                kept = kept[true]
+        return None if len(kept) == left.count else kept
 
 
 def _table_of(right: RightSide, keys: list[str], settings: Settings) -> JoinTable | VersionTable:

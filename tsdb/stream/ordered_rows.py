@@ -7,7 +7,7 @@ the runs of a device follow each other by these, runs are put in order, and noth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from tsdb.exec.kernels import ranges
 from tsdb.exec.rows import FileRows, RowSet, device_values
 from tsdb.storage.snapshot import OpenFile, TableSnapshot
 from tsdb.stream.storage_order import Runs
+from tsdb_format.recycling import recycled
 from tsdb_format.schema import SEQUENCE_NAME, Column
 from tsdb_format.types import INT64, Role
-from tsdb_format.vector import IntArray, Pool, Vector, concat_pools
+from tsdb_format.vector import IntArray, Vector, concat, concat_pools
 
 Int32Array = NDArray[np.int32]
 #: What is known by that name are the times, whatever their column is called.
@@ -37,13 +38,30 @@ class Pieces(NamedTuple):
     length: IntArray
     device: Int32Array
 
-    def cut(self, first: int, last: int) -> Pieces:
-        """The pieces of the rows ``first`` up to ``last``."""
-        ends = np.cumsum(self.length)
+    def cut(self, ends: IntArray, first: int, last: int) -> Pieces:
+        """The pieces of the rows ``first`` up to ``last``; ``ends`` are behind the last row of each piece."""
         some = slice(int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left")) + 1)
         begins = ends[some] - self.length[some]
         skipped, stop = np.maximum(first - begins, 0), np.minimum(ends[some], last) - begins
         return Pieces(self.part[some], self.start[some] + skipped, stop - skipped, self.device[some])
+
+
+class Blocks(NamedTuple):
+    """Columns of row sets as they were read: a block has those of several sets, end to end.
+
+    By row set, ``block`` is the number of its block and ``offset`` its first row there. ``columns`` has each column's blocks.
+    """
+
+    block: IntArray
+    offset: IntArray
+    columns: list[list[Vector]]
+
+    @classmethod
+    def of(cls, counts: Sequence[Sequence[int]], blocks: Sequence[Sequence[Vector]]) -> Blocks:
+        """``counts`` are the rows of each set by block, ``blocks`` the columns of each."""
+        block = np.repeat(np.arange(len(counts)), [len(each) for each in counts])
+        offset = np.concatenate([np.cumsum(each) - each for each in counts])
+        return cls(block, offset, [_with_one_pool(vectors) for vectors in zip(*blocks, strict=True)])
 
 
 class OrderedRows:
@@ -57,7 +75,8 @@ class OrderedRows:
         self._pieces = pieces
         self._devices = devices
         self._known = dict(known or {})
-        self.count = int(pieces.length.sum())
+        self._ends = np.cumsum(pieces.length)
+        self.count = int(self._ends[-1])
 
     @property
     def sequence(self) -> IntArray:
@@ -84,7 +103,7 @@ class OrderedRows:
         if first == 0 and last == self.count:
             return self
         known = {name: values[first:last] for name, values in self._known.items()}
-        return OrderedRows(self._parts, self._pieces.cut(first, last), self._devices, known)
+        return OrderedRows(self._parts, self._pieces.cut(self._ends, first, last), self._devices, known)
 
     def tags(self, column: Column) -> Vector:
         """A tag or attribute of every row."""
@@ -92,31 +111,28 @@ class OrderedRows:
         validity = None if found.validity is None else np.repeat(found.validity, lengths)
         return Vector(found.type, np.repeat(found.values, lengths, axis=0), validity, found.pool)
 
-    def gathered(self, vectors: Sequence[Vector]) -> Vector:
-        """A column in this order, of its values for all rows of each part."""
+    def gathered(self, blocks: Blocks) -> list[Vector]:
+        """Columns in this order, of their values for all rows of each row set."""
         pieces = self._pieces
-        if len(vectors) == 1 and bool((pieces.start[1:] == (pieces.start + pieces.length)[:-1]).all()):
-            return vectors[0].take(slice(int(pieces.start[0]), int(pieces.start[0]) + self.count))
-        values, pool = _with_one_pool(vectors)
-        places = np.cumsum(pieces.length) - pieces.length
-        validity = None
-        if any(vector.validity is not None for vector in vectors):
-            validity = self._moved([vector.valid() for vector in vectors], places).view(np.bool_)
-        return Vector(vectors[0].type, self._moved(values, places), validity, pool)
-
-    def _moved(self, values: Sequence[NDArray[np.generic]], places: IntArray) -> NDArray[np.generic]:
-        pieces, first = self._pieces, values[0]
-        out = np.empty((self.count, *first.shape[1:]), first.dtype)
-        width = first.itemsize * int(np.prod(first.shape[1:]))
-        by_part = np.argsort(pieces.part, kind="stable")
-        starts, lengths, at = pieces.start[by_part] * width, pieces.length[by_part] * width, places[by_part] * width
-        stops, target = starts + lengths, out.reshape(-1).view(np.uint8)
-        bounds = np.searchsorted(pieces.part[by_part], np.arange(len(values) + 1)).tolist()
-        for held, begin, end in zip(values, bounds[:-1], bounds[1:], strict=True):
-            if begin < end:
-                source = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
-                piece_kernels.move(source, starts[begin:end], stops[begin:end], at[begin:end], target)
-        return out
+        block, start = blocks.block[pieces.part], pieces.start + blocks.offset[pieces.part]
+        if block[0] == block[-1] and bool((start[1:] == (start + pieces.length)[:-1]).all()) and bool((block == block[0]).all()):
+            whole = slice(int(start[0]), int(start[0]) + self.count)
+            return [vectors[block[0]].take(whole) for vectors in blocks.columns]
+        order = np.argsort(block, kind="stable")
+        moves = start[order], pieces.length[order], (self._ends - pieces.length)[order]
+        bounds = np.searchsorted(block[order], np.arange(int(block.max()) + 2)).tolist()
+        used = [
+            (number, slice(*ends)) for number, ends in enumerate(zip(bounds[:-1], bounds[1:], strict=True)) if ends[0] < ends[1]
+        ]
+        made = []
+        for vectors in blocks.columns:
+            some = [(vectors[number], part) for number, part in used]
+            validity = None
+            if any(vector.validity is not None for vector, _ in some):
+                validity = _moved(self.count, [(vector.valid(), part) for vector, part in some], moves).view(np.bool_)
+            values = _moved(self.count, [(vector.values, part) for vector, part in some], moves)
+            made.append(Vector(vectors[0].type, values, validity, vectors[0].pool))
+        return made
 
     def _column(self, name: str) -> IntArray:
         """The times or commits; only of the rows in the pieces is anything read."""
@@ -124,7 +140,8 @@ class OrderedRows:
         if found is None:
             own = self._own()
             columns = [Vector(INT64, rows.time()) if name == _TIME else rows.read(name) for rows in own._parts]
-            found = self._known[name] = own.gathered(columns).values
+            apart = Blocks(np.arange(len(columns)), np.zeros(len(columns), np.int64), [columns])
+            found = self._known[name] = own.gathered(apart)[0].values
         return found
 
     def _own(self) -> OrderedRows:
@@ -251,10 +268,36 @@ def _between(rows: RowSet, first: int, last: int) -> RowSet:
     return FileRows(rows.source, starts, stops, last - first)
 
 
-def _with_one_pool(vectors: Sequence[Vector]) -> tuple[list[NDArray[np.generic]], Pool | None]:
-    """The values of vectors, as codes of one pool where they have any."""
+def _moved(count: int, blocks: list[tuple[NDArray[np.generic], slice]], moves: tuple[IntArray, IntArray, IntArray]) -> NDArray[Any]:
+    """``count`` rows of some blocks, given with their part of the moves: from where, how many, and where to."""
+    first = blocks[0][0]
+    items = int(np.prod(first.shape[1:]))
+    out = recycled(count * items, first.dtype).reshape((count, *first.shape[1:]))
+    width = first.itemsize * items
+    starts, lengths, places = (each * width for each in moves)
+    stops, target = starts + lengths, out.reshape(-1).view(np.uint8)
+    for held, part in blocks:
+        source = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
+        piece_kernels.move(source, starts[part], stops[part], places[part], target)
+    return out
+
+
+def end_to_end(vectors: Sequence[Vector]) -> Vector:
+    """Vectors of one type joined, in memory that is used again where they are numbers."""
+    first = vectors[0]
+    if len(vectors) == 1 or first.values.ndim > 1 or any(each.pool is not None or each.validity is not None for each in vectors):
+        return concat(vectors)
+    out = recycled(sum(map(len, vectors)), first.values.dtype)
+    return Vector(first.type, np.concatenate([each.values for each in vectors], out=out))
+
+
+def _with_one_pool(vectors: Sequence[Vector]) -> list[Vector]:
+    """The vectors, as codes of one pool where they have any."""
     pools = [vector.pool for vector in vectors if vector.pool is not None]
     if not pools or all(pool is pools[0] for pool in pools):
-        return [vector.values for vector in vectors], pools[0] if pools else None
+        return list(vectors)
     pool, shifts = concat_pools(pools)
-    return [vector.values + np.int32(shift) for vector, shift in zip(vectors, shifts, strict=True)], pool
+    return [
+        Vector(vector.type, vector.values + np.int32(shift), vector.validity, pool)
+        for vector, shift in zip(vectors, shifts, strict=True)
+    ]

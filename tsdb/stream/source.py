@@ -27,7 +27,7 @@ from tsdb.plan.node import TableScan
 from tsdb.plan.predicate import Compare, Predicate, columns_of, conjunction
 from tsdb.storage.tombstone import Tombstones
 from tsdb.stream.arrivals import Arrivals, in_order_of_commit, joined
-from tsdb.stream.ordered_rows import OrderedRows, in_storage_order
+from tsdb.stream.ordered_rows import Blocks, OrderedRows, end_to_end, in_storage_order
 from tsdb.stream.storage_order import Group, StorageOrder
 from tsdb_format.errors import InvalidInput, NotFound
 from tsdb_format.parallel import ordered_map
@@ -39,15 +39,17 @@ if TYPE_CHECKING:
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
     from tsdb_format.vector import Vector
 
-    #: Rows of a row set with columns of theirs; rows of several row sets in order with theirs.
-    _Part = tuple[RowSet, list[Vector]]
+    #: Row sets with columns of theirs, end to end; rows of several row sets in order with theirs.
+    _Read = tuple[list[RowSet], list[Vector]]
     _Ordered = tuple[OrderedRows, list[Vector]]
 
 _EVERYONE = KeyFilter(())
 #: Rows of a window that are brought into the order of their commits at once, unless one commit alone has more.
 WINDOW_ROWS = 262_144
-#: Rows that a thread is handed at least, and shares of a group for each of several threads.
-_CHUNK_ROWS_MIN, _CHUNKS_PER_THREAD = 8_192, 4
+#: Rows that are read together: at least, so that handing them over pays, and at most, so that their memory is used again.
+_CHUNK_ROWS_MIN, _CHUNK_ROWS_MAX = 8_192, 98_304
+#: Shares of a group for each of several threads, about.
+_CHUNKS_PER_THREAD = 4
 #: Windows that old commits, which merged files hold together, are parted into at most: each looks at the numbers of all their rows.
 _WINDOWS_MAX = 32
 
@@ -112,21 +114,21 @@ class LiveSource:
         """The wanted rows of all groups, in the order of storage, some at a time."""
         stored = [name for name in self.scan.columns if selection.sources.column(name).role not in (Role.TAG, Role.ATTRIBUTE)]
 
-        def read(parts: list[RowSet]) -> list[_Part]:
-            made = []
+        def read(parts: list[RowSet]) -> _Read:
+            kept = []
             for rows in parts:
                 selection.stats.add_rows(rows.stored_rows)
-                kept = has_partner.filtered(selection.filtered(rows))
-                made.append((kept, [kept.read(name) for name in stored] if kept.count else []))
-            return made
+                kept.append(has_partner.filtered(selection.filtered(rows)))
+            some = [rows for rows in kept if rows.count]
+            return kept, [end_to_end([rows.read(name) for rows in some]) for name in stored] if some else []
 
-        def by_threads(group: Group, *, first_alone: bool = False) -> _Ordered | None:
+        def by_threads(group: Group, *, first_alone: bool = False) -> Iterable[_Ordered]:
             chunks = _chunks(group.parts, self.threads)
             made = ordered_map(read, chunks, self.threads, first_alone=first_alone or len(chunks) == 1)
-            return _ordered(group, [part for parts in made for part in parts], selection)
+            return _ordered(group, list(made), selection)
 
-        def alone(group: Group) -> _Ordered | None:
-            return _ordered(group, read(group.parts), selection)
+        def alone(group: Group) -> Iterable[_Ordered]:
+            return list(_ordered(group, [read(chunk) for chunk in _chunks(group.parts, 1)], selection))
 
         left = iter(found)
         for group in islice(left, 1):
@@ -136,18 +138,12 @@ class LiveSource:
         for each in map(by_threads, ahead) if few else ordered_map(alone, chain(ahead, left), self.threads):
             yield from self._arrivals(each, stored, selection)
 
-    def _arrivals(self, found: _Ordered | None, stored: list[str], selection: Selection) -> Iterator[Arrivals]:
+    def _arrivals(self, found: Iterable[_Ordered], stored: list[str], selection: Selection) -> Iterator[Arrivals]:
         """A group's rows, of which ``stored`` columns were read; tags are made some at a time, which stay in the cache."""
-        selection.sources.count_touched()  # the fates of units are known at the end alone
-        if found is None:
-            return
-        every, columns = found
-        for start in range(0, every.count, BATCH_ROWS):
-            rows = every.slice(start, min(start + BATCH_ROWS, every.count))
-            held = {name: column.take(slice(start, start + rows.count)) for name, column in zip(stored, columns, strict=True)}
+        for rows, columns in found:
+            held = dict(zip(stored, columns, strict=True))
             held |= {name: rows.tags(selection.sources.column(name)) for name in self.scan.columns if name not in held}
-            batch = Batch({name: held[name] for name in self.scan.columns}, rows.count)
-            yield Arrivals(batch, rows)
+            yield Arrivals(Batch({name: held[name] for name in self.scan.columns}, rows.count), rows)
 
     # ------------------------------------------------------------------------------------------------ what comes
 
@@ -230,23 +226,29 @@ def window(table: TableSnapshot, after: int) -> TableSnapshot:
 
 
 def _chunks(parts: list[RowSet], threads: int) -> list[list[RowSet]]:
-    """Parts of a group for one thread each: handing over few rows takes longer than reading them."""
-    if threads <= 1 or len(parts) <= 1:
+    """Parts of a group that a thread reads one after another: handing over few rows takes longer than reading them."""
+    if len(parts) <= 1:
         return [parts]
     ends = np.cumsum([rows.stored_rows for rows in parts])
-    number = (ends - 1) // max(_CHUNK_ROWS_MIN, int(ends[-1]) // (_CHUNKS_PER_THREAD * threads))
+    number = (ends - 1) // max(min(int(ends[-1]) // (_CHUNKS_PER_THREAD * threads), _CHUNK_ROWS_MAX), _CHUNK_ROWS_MIN)
     bounds = np.flatnonzero(np.append(True, number[1:] != number[:-1])).tolist()
     return [parts[begin:end] for begin, end in zip(bounds, [*bounds[1:], len(parts)], strict=True)]
 
 
-def _ordered(group: Group, parts: list[_Part], selection: Selection) -> _Ordered | None:
-    """Parts of a group as rows in the order of storage; None where there are none."""
-    some = [(lane, *part) for lane, part in zip(group.lanes, parts, strict=True) if part[0].count]
-    if not some:
-        return None
-    lanes, kept, vectors = zip(*some, strict=True)
-    every = in_storage_order(kept, lanes, group.runs, selection.table)
-    return every, [every.gathered(columns) for columns in zip(*vectors, strict=True)]
+def _ordered(group: Group, found: list[_Read], selection: Selection) -> Iterator[_Ordered]:
+    """What was read of a group as rows in the order of storage, some at a time."""
+    kept = [rows for each, _ in found for rows in each]
+    some = [(lane, rows) for lane, rows in zip(group.lanes, kept, strict=True) if rows.count]
+    lanes, parts = zip(*some, strict=True) if some else ((), ())
+    every = in_storage_order(parts, lanes, group.runs, selection.table) if some else None
+    selection.sources.count_touched()  # the fates of units are known at the end alone
+    if every is None:
+        return
+    counts = [[rows.count for rows in each if rows.count] for each, _ in found]
+    blocks = Blocks.of([each for each in counts if each], [vectors for _, vectors in found if vectors])
+    for start in range(0, every.count, BATCH_ROWS):
+        rows = every.slice(start, min(start + BATCH_ROWS, every.count))
+        yield rows, rows.gathered(blocks)
 
 
 def _times(table: TableSnapshot, after: int) -> tuple[Predicate, ...]:
