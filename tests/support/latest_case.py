@@ -25,6 +25,10 @@ KEYS: dict[str, tuple[tuple[str, str], ...]] = {
     "unequal": (("k", "i4"),),
     "time": (("time", "t"),),
 }
+#: Left columns of keys where DuckDB computes the left side.
+_COMPUTED = {
+    "k": "k + 0 AS k", "ki": "ki + 0 AS ki", "s": "s || '' AS s", "d": "d * 1.0 AS d", "time": "time",
+}  # fmt: skip
 #: Keys for which the pushdown is declined.
 DECLINED = frozenset({"float", "unequal"})
 _FLOATS = (0.0, -0.0, float("nan"), 1.5, None)
@@ -45,6 +49,12 @@ class Shape:
     seek: str
     shards: str
     asof: str
+    computed: bool
+
+    @property
+    def is_declined(self) -> bool:
+        """Whether left history is not read through keys, whatever the settings."""
+        return self.kind == "LEFT" or self.keys in DECLINED or self.computed
 
     @property
     def sql(self) -> str:
@@ -59,9 +69,13 @@ class Shape:
             listed = ", ".join([*(f"{column} AS {name}" for column, name in names.items()), *(["t"] if "t" not in names else [])])
             right = f"(SELECT {listed}, r FROM {right_name}{' WHERE flag = 1' if self.where else ''}) AS m"
         on = " AND ".join(f"f.{left} = m.{names[column]}" for left, column in pairs)
+        left_side = "f"
+        if self.computed:
+            items = ("v + 0 AS v", *(_COMPUTED[left] for left, _ in pairs))
+            left_side = f"(SELECT {', '.join(dict.fromkeys((*items, 'time')))} FROM f WHERE v + 1 > 0) AS f"
         if self.asof:
-            return f"SELECT f.v, m.r FROM f ASOF {self.kind} JOIN {right} ON {on} AND f.time {self.asof} m.t"
-        return f"SELECT f.v, m.r FROM f {self.kind} LATEST JOIN {right} ON {on}"
+            return f"SELECT f.v, m.r FROM {left_side} ASOF {self.kind} JOIN {right} ON {on} AND f.time {self.asof} m.t"
+        return f"SELECT f.v, m.r FROM {left_side} {self.kind} LATEST JOIN {right} ON {on}"
 
 
 def random_shape(rng: random.Random) -> Shape:
@@ -82,6 +96,7 @@ def _any_shape(rng: random.Random) -> Shape:
         rng.choice(("earliest", "earliest", "earliest", "latest")),
         rng.choice(("", "k", "hash(k)", "ki", "s", "k, s", "k % 3")),
         rng.choice(("", "", "", ">=", ">")),
+        rng.random() < 0.15,
     )
 
 

@@ -1,7 +1,7 @@
-"""The right side of a LATEST JOIN as a SELECT that computes: expressions over the rows of one table, with any conditions on them.
+"""A side of a LATEST JOIN as a SELECT that computes: expressions over the rows of one table, with any conditions on them.
 
 DuckDB computes it. Its text gets more items, the columns that tell when a row arrived, so that the last of each key can be found in
-what it gives. Whatever looks at more than one row at a time is none of these.
+what it gives, and each row of the left side has its place. Whatever looks at more than one row at a time is none of these.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import LastArrived
+from tsdb.plan.node import LastArrived, Plan, Project
 from tsdb.quoting import quoted_name
 from tsdb.sql.clause import find_clauses, text_place
 from tsdb.sql.environment import Environment
@@ -21,6 +21,7 @@ from tsdb.sql.literal import only
 from tsdb.sql.select import plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.token import tokenize
+from tsdb.sql.tree import definition_of
 
 _ROWS = (exp.Query, exp.AggFunc, exp.Window)
 #: Functions of no row, which are computed for each.
@@ -34,6 +35,10 @@ class ComputedOrigin:
     source: JoinSource
     arrival: tuple[str, ...]
 
+    def with_arrival(self, names: tuple[str, ...]) -> Plan:
+        """Columns of the rows, of whose plan the lowest node also gives those that tell where they stand."""
+        return Project(self.source.make((*names, *self.arrival)), tuple((name, name) for name in names))
+
     def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...], asof: str | None = None) -> LastArrived:
         """As that of ``Origin``."""
         wanted = tuple(dict.fromkeys((*names, *keys, *self.arrival)))
@@ -41,13 +46,15 @@ class ComputedOrigin:
 
 
 def computed_side(query: Query, node: exp.Expr, tables: Mapping[str, Table], environment: Environment) -> JoinSource | None:
-    """The side that a subquery is; None where it is no such SELECT."""
+    """The side that a subquery is, in parentheses or named by WITH; None where it is no such SELECT."""
     from tsdb.exec.fold import functions
     from tsdb.sql.join_query import query_source
     from tsdb.sql.rewrite import computes_rows
 
-    select, alias = node.this if isinstance(node, exp.Subquery) else None, node.args.get("alias")
-    if not isinstance(select, exp.Select) or not only(node, "this", "alias") or not isinstance(alias, exp.TableAlias):
+    defined = definition_of(node) if isinstance(node, exp.Table) else None
+    inside = node if defined is None else defined
+    select, alias = inside.this, inside.args.get("alias")
+    if not isinstance(select, exp.Select) or not only(inside, "this", "alias") or not isinstance(alias, exp.TableAlias):
         return None
     if not only(alias, "this") or not only(select, "expressions", "from_", "where") or not select.expressions:
         return None
@@ -65,7 +72,7 @@ def computed_side(query: Query, node: exp.Expr, tables: Mapping[str, Table], env
     arrival = arrival_columns(reference.table)
     more = "".join(f", {quoted_name(reference.alias)}.{quoted_name(column)} AS {name}" for name, column in arrival.items())
     text = f"{query.text[start:last]}{more}{query.text[last:end]}"
-    made = query_source(Query(text, tuple(tokenize(text))), alias.name, (), tables, environment)
+    made = query_source(Query(text, tuple(tokenize(text))), node.alias_or_name, (), tables, environment)
     if made is None or any(made.column(name) is None for name in arrival):
         return None
     shown = tuple(column for column in made.columns if column.name not in arrival)

@@ -140,7 +140,7 @@ class JoinBinder:
         found = self._resolve(node, len(self._sources))
         if found is None:
             raise Beyond
-        if alias is not None and self._resolve(alias, len(self._sources)) != found:
+        if alias is not None and not _is_column_first(node) and self._resolve(alias, len(self._sources)) != found:
             raise Beyond(f"{node.name} may mean a column or an item of the list")
         return self._written(*found)
 
@@ -187,10 +187,12 @@ class JoinBinder:
             raise Beyond("RIGHT joins behind others are DuckDB's")
         if (method == "NATURAL" or join.args.get("using")) and any(map(_is_comma, self._joins[:number])):
             raise Beyond("NATURAL and USING behind a comma, which binds less, are DuckDB's")
+        latest = is_latest(self._query, join)
+        if number == 0 and (latest or asof) and self._is_live and self._sources[0].origin is None:
+            self._sources[0] = self._followed(items_of(self._select)[0])
         made = Step(_KINDS[side, kind], mirrored=side == "RIGHT")
         for name in self._common_names(right) if method == "NATURAL" else [name.name for name in join.args.get("using") or ()]:
             self._using(made, name, right)
-        latest = is_latest(self._query, join)
         for part in conjuncts(join.args.get("on")):
             if latest and len(self._sides(part, right + 1)) != 2:
                 refuse(self._query, join, ONLY_EQUALITIES)
@@ -217,6 +219,16 @@ class JoinBinder:
     def _is_live(self) -> bool:
         """Whether the query is to be followed live."""
         return any(map(is_bounded, self._tables))
+
+    def _followed(self, item: exp.Expr) -> JoinSource:
+        """A left side that computes, whose rows tell where those stand that they are computed from."""
+        from tsdb.sql.computed_side import ComputedOrigin, computed_side
+
+        found = computed_side(self._query, item, self._tables, self._environment)
+        if found is None:
+            return self._sources[0]
+        assert isinstance(found.origin, ComputedOrigin), "that is how it is made"
+        return replace(found, make=found.origin.with_arrival)
 
     def _latest(self, step: Step, join: exp.Join, right: int) -> None:
         source = self._arriving(join, right)
@@ -436,6 +448,12 @@ class JoinBinder:
         outputs += [(f"{kept.alias}.{column}", "left", column) for column in kept.used]
         keys = tuple((other, name) for (_, name), other in step.keys)
         return HashJoin(kept.plan(), supplied, step.kind, keys, tuple(outputs), tuple(condition))
+
+
+def _is_column_first(node: exp.Column) -> bool:
+    """Whether a name that a column and an item of the list have means the column where it stands: in the list, in WHERE and ON."""
+    around = node.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Qualify, exp.Where, exp.Join, exp.Select)
+    return isinstance(around, exp.Where | exp.Join | exp.Select)
 
 
 def _is_comma(join: exp.Join) -> bool:

@@ -21,6 +21,9 @@ from tsdb_format.errors import InvalidInput
 _BEFORE = frozenset({"INNER", "LEFT", "OUTER"})
 _OTHERS = frozenset({"RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL", "ASOF"})
 #: What is wrong with a LATEST JOIN.
+NO_LEFT_SIDE = (
+    "the left side of a live LATEST JOIN is a table, or a SELECT over one, row by row, with conditions, or another LATEST JOIN"
+)
 NO_RIGHT_SIDE = "the right side of a LATEST JOIN is a table, or a SELECT over one, row by row, with conditions"
 ASOF_FORM = (
     "a live ASOF JOIN is ON equalities between a column of each side and one comparison left.time >= right.time, or >, and its "

@@ -1,4 +1,4 @@
-"""Right rows that DuckDB computes from those of a live source, batch by batch: expressions, and conditions of any kind.
+"""Rows of a side that DuckDB computes from those of a live source, batch by batch: expressions, and conditions of any kind.
 
 Each row keeps its commit, time and device: its text also selects the columns that tell them.
 """
@@ -6,23 +6,24 @@ Each row keeps its commit, time and device: its text also selects the columns th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tsdb.exec.batch import concat_batches
 from tsdb.exec.context import ExecContext
+from tsdb.exec.domains import NOTHING_KNOWN, Domains
 from tsdb.exec.duck import run_duck_query
 from tsdb.exec.selection import BATCH_ROWS
 from tsdb.plan.node import DuckQuery, Given
 from tsdb.plan.schema import output_schema
-from tsdb.stream.arrivals import Arrivals, Places, joined
+from tsdb.stream.arrivals import Arrivals, Places
 from tsdb.stream.row_steps import RowSteps
 
 if TYPE_CHECKING:
     from tsdb.catalog.device import DeviceTable
     from tsdb.catalog.table import Table
+    from tsdb.exec.stats import ScanStats
     from tsdb.plan.node import TableScan
     from tsdb.settings import Settings
     from tsdb.storage.snapshot import Snapshot, TableSnapshot
@@ -56,20 +57,40 @@ class ComputedRows:
         """The table below."""
         return self._source.table
 
+    @property
+    def history_stats(self) -> ScanStats:
+        """Counters of the rows that are there."""
+        return self._source.history_stats
+
+    @property
+    def change_stats(self) -> ScanStats:
+        """Counters of the rows that come."""
+        return self._source.change_stats
+
+    def narrowed(self, scan: TableScan) -> ComputedRows:
+        """The same of what another scan of the table gives."""
+        made = copy(self)
+        made._source = self._source.narrowed(scan)
+        return made
+
     def snapshot_of(self, snapshot: Snapshot) -> TableSnapshot:
         """The table in a snapshot."""
         return self._source.snapshot_of(snapshot)
 
-    def history(self, snapshot: Snapshot, bound: int) -> Iterator[Arrivals]:
-        """What the rows that are there give."""
-        return self._computed(self._source.history(snapshot, bound), snapshot)
+    def history(
+        self,
+        snapshot: Snapshot,
+        bound: int,
+        domains: Domains = NOTHING_KNOWN,
+        rows_max: int = BATCH_ROWS,
+        first_rank: int = 0,
+    ) -> Iterator[Arrivals]:
+        """What the rows that are there give, in their order."""
+        return self._computed(self._source.history(snapshot, bound, domains, rows_max, first_rank), snapshot)
 
-    def changes(self, snapshot: Snapshot, after: int, upto: int) -> Iterator[Arrivals]:
+    def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
         """What the rows of a window give, by commit."""
-        parts = list(self._computed(self._source.changes(snapshot, after, upto, BATCH_ROWS), snapshot))
-        if parts:
-            rows = joined(parts)
-            yield rows.take(np.argsort(rows.sequence, kind="stable"))
+        return self._computed(self._source.changes(snapshot, after, upto, rows_max), snapshot)
 
     def deletes(self, snapshot: Snapshot, after: int, upto: int) -> Deletes:
         """The deletes of a window."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tsdb.plan.node import Comparison, DuckQuery, HashJoin, LastArrived, Plan, TableScan, children
 from tsdb.plan.schema import output_schema
-from tsdb.sql.latest_join import NO_RIGHT_SIDE
+from tsdb.sql.join_source import ARRIVAL_PREFIX
+from tsdb.sql.latest_join import NO_LEFT_SIDE, NO_RIGHT_SIDE
 from tsdb.sql.series.bounded import is_bounded
 from tsdb.stream.computed_rows import ComputedRows
 from tsdb.stream.driver import ScanDriver
@@ -60,15 +61,18 @@ def latest_join(join: HashJoin, snapshot: Snapshot, stats: QueryStats, settings:
     found = last_arrived_below(join.right)
     assert found is not None, "it is a LATEST JOIN"
     left_steps = steps_of(join.left)
-    left: LiveSource | LatestJoin
+    left: LiveSource | ComputedRows | LatestJoin
     match left_steps.bottom:
         case TableScan() as scan:
             wanted = left_steps.needed(_left_columns(join))
             left = LiveSource(replace(scan, columns=wanted), snapshot.tables[scan.table].table, stats, settings.threads)
+        case DuckQuery(columns=tuple() as shown) as query:
+            arrival = [name for name, _ in shown if name.startswith(ARRIVAL_PREFIX)]
+            left = _computed(query, arrival, NO_LEFT_SIDE, snapshot, stats, settings)
         case HashJoin() as below if is_latest(below):
             left = latest_join(below, snapshot, stats, settings, has_moment=has_moment)
         case _:
-            raise InvalidInput("the left side of a live LATEST JOIN is a table or another LATEST JOIN, with columns and conditions")
+            raise InvalidInput(NO_LEFT_SIDE)
     right = _right_side(join, *found, snapshot, stats, settings)
     shape = eligibility(join, snapshot, settings, has_moment=has_moment)
     return LatestJoin(join, dict(output_schema(join, snapshot)), (left, left_steps), right, shape, settings)
@@ -109,21 +113,28 @@ def _computed_side(
 ) -> RightSide:
     """A right side that DuckDB computes, row by row."""
     steps = steps_of(side.child)
-    query = steps.bottom
-    assert isinstance(query, DuckQuery), "whoever asks has looked"
-    below = steps_of(query.inputs[0][1]) if len(query.inputs) == 1 else None
-    scan = None if below is None else below.bottom
-    if below is None or not isinstance(scan, TableScan):
-        raise InvalidInput(NO_RIGHT_SIDE)
-    table = snapshot.tables[scan.table].table
-    if table.options.mode != "append":
+    assert isinstance(steps.bottom, DuckQuery), "whoever asks has looked"
+    arrival = [steps.origin(name) for name in side.arrival]
+    rows = _computed(steps.bottom, arrival, NO_RIGHT_SIDE, snapshot, stats, settings)
+    if rows.table.options.mode != "append":
         raise InvalidInput("a right side that computes is over a stream or table that keeps every row: its mode is 'append'")
-    wanted = below.needed([name for name, _ in output_schema(query.inputs[0][1], snapshot)])
-    source = LiveSource(replace(scan, columns=wanted), table, stats, settings.threads)
-    rows = ComputedRows(source, query, below, [steps.origin(name) for name in side.arrival], settings, snapshot)
     asof = next((part for part in join.condition if isinstance(part, Comparison) and part.right == side.asof), None)
     steps = steps.without(side.arrival)
-    return RightSide(rows, steps, None if is_bounded(scan.table) else rows, steps, conditions, side.keys, asof)
+    return RightSide(rows, steps, None if is_bounded(rows.scan.table) else rows, steps, conditions, side.keys, asof)
+
+
+def _computed(
+    query: DuckQuery, arrival: Sequence[str], refused: str, snapshot: Snapshot, stats: QueryStats, settings: Settings
+) -> ComputedRows:
+    """What DuckDB computes of a table's rows, row by row; raises InvalidInput, ``refused``, where it is of anything else."""
+    below = steps_of(query.inputs[0][1]) if len(query.inputs) == 1 else None
+    scan = None if below is None else below.bottom
+    if below is None or not isinstance(scan, TableScan) or not arrival:
+        raise InvalidInput(refused)
+    table = snapshot.tables[scan.table].table
+    wanted = below.needed([name for name, _ in output_schema(query.inputs[0][1], snapshot)])
+    source = LiveSource(replace(scan, columns=wanted), table, stats, settings.threads)
+    return ComputedRows(source, query, below, arrival, settings, snapshot)
 
 
 class JoinDriver(ScanDriver):
