@@ -44,7 +44,8 @@ def check(pages: PageSet, starts: NDArray[np.int64], stops: NDArray[np.int64], s
             assert not wants & kernels.LEAST or int(found.least[number]) == min(exact)
             assert not wants & kernels.GREATEST or int(found.greatest[number]) == max(exact)
             continue
-        least, greatest = np.fmin.reduce(part), np.maximum.reduce(part)
+        numbers = part[~np.isnan(part)]  # fmin makes NaN of a number and a signalling one
+        least, greatest = numbers.min() if len(numbers) else np.nan, np.maximum.reduce(part)
         assert not wants & kernels.LEAST or np.array_equal(found.least[number], least, equal_nan=True)
         assert not wants & kernels.GREATEST or np.array_equal(found.greatest[number], greatest, equal_nan=True)
         with np.errstate(all="ignore"):
@@ -73,6 +74,19 @@ def test_many_short_ranges_of_a_block(kind: ColumnType) -> None:
     starts = np.arange(0, 2990, 10)
     for shape in shapes(kind):
         check(page_set(make_vector(kind, shape, 3000, 0.0, 7), 1024), starts, starts + 7, np.array([5, 1500, 7 * len(starts)]), ALL)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_many_small_devices_are_folded(kind: ColumnType) -> None:
+    """A few rows of each, in a segment of their own: whatever becomes of a block, its rows are not made for that."""
+    for gap, rows in ((40, 28), (12, 12), (11, 7)):
+        starts = np.arange(0, 9000 - gap, gap)
+        stops, segment_stop = starts + rows, (np.arange(len(starts)) + 1) * rows
+        for shape in shapes(kind):
+            pages = page_set(make_vector(kind, shape, 9000, 0.0, 7), 2048)
+            foldable = bool((pages.page_encoding <= Encoding.DICTIONARY).all())
+            for wants in (kernels.SUM, kernels.LEAST, kernels.GREATEST, ALL):
+                assert check(pages, starts, stops, segment_stop, wants) == foldable
 
 
 @pytest.mark.parametrize("mode", MODES)

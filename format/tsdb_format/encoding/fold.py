@@ -16,12 +16,13 @@ from tsdb_format.encoding.page_set import BLOCK_ROWS, PageSet, Source, WordArray
 from tsdb_format.kernels import fold
 from tsdb_format.kernels.page import DOUBLE
 from tsdb_format.kernels.read import RARE
+from tsdb_format.recycling import recycled
 from tsdb_format.types import Kind
 from tsdb_format.vector import ByteArray, IntArray
 
 _KINDS = frozenset({Kind.DOUBLE, Kind.INT64, Kind.INT32})
 #: Rows of segments on average from which this is faster than reading them; fewer rows than so many it always is.
-_SEGMENT_ROWS_MIN = 64
+_SEGMENT_ROWS_MIN = 6
 _ROWS_FEW = 4_096
 _NOTHING = np.empty(0, np.float64)
 
@@ -89,28 +90,47 @@ def fold_stack(
     ``wants`` i64 are bits of ``kernels.fold`` for each column; 0 asks only whether it is foldable. None where its rows must be
     read: of rare encodings, or in many short segments. Raises Corruption.
     """
-    columns, count = len(stack.kinds), len(segment_stop)
+    count = len(segment_stop)
     if int(segment_stop[-1]) < _SEGMENT_ROWS_MIN * count and int(segment_stop[-1]) > _ROWS_FEW:
         return [None if wanted else StoredFold((_NOTHING,), _NOTHING, _NOTHING) for wanted in wants.tolist()]
-    numbers, whole = np.empty((4 * columns, count), np.float64), np.empty((4 * columns, count), np.int64)
-    block, codes = np.empty(BLOCK_ROWS, np.uint64), np.empty(columns, np.int64)
+    doubles = stack.kinds == DOUBLE
+    rows = (wants & 1) + (wants >> 1 & 1) + (wants >> 2) + np.where(doubles, wants > 1, wants & 1)
+    at = np.where(doubles, np.cumsum(rows * doubles), np.cumsum(rows * ~doubles)) - rows
+    numbers = _results(int((rows * doubles).sum()), count, np.float64)
+    whole = _results(int((rows * ~doubles).sum()), count, np.int64)
+    block, codes = np.empty(BLOCK_ROWS, np.uint64), np.empty(len(rows), np.int64)
     fold.fold_columns(
         stack.words, stack.page_offset, stack.page_bytes, stack.page_checksum, stack.page_encoding, stack.verified,
-        stack.pages[0].row_count, stack.pages[0].rows_per_page, stack.kinds, wants, starts, stops, segment_stop, block,
+        stack.pages[0].row_count, stack.pages[0].rows_per_page, stack.kinds, wants, at, starts, stops, segment_stop, block,
         block.view(np.float64), block.view(np.float32), numbers, whole, codes,
     )  # fmt: skip
     found: list[StoredFold | None] = []
-    for at, (pages, kind, code) in enumerate(zip(stack.pages, stack.kinds.tolist(), codes.tolist(), strict=True)):
+    for pages, kind, code, wanted, first, size in zip(
+        stack.pages, stack.kinds.tolist(), codes.tolist(), wants.tolist(), at.tolist(), rows.tolist(), strict=True
+    ):
         if code < 0:
             if -(-code & 7) != RARE:
                 raise pages.failure(code)
             found.append(None)
-        elif kind != DOUBLE:
-            high, low, least, greatest = whole[4 * at : 4 * at + 4]
-            found.append(StoredFold((high, low), least, greatest))
         else:
-            total, smallest, largest, odd = numbers[4 * at : 4 * at + 4]
-            if code:
-                smallest = np.where(odd == np.diff(segment_stop, prepend=0), np.nan, smallest)
-            found.append(StoredFold((total,), smallest, largest))
+            found.append(_stored(list((numbers if kind == DOUBLE else whole)[first : first + size]), wanted, code, segment_stop))
     return found
+
+
+def _results(rows: int, count: int, kind: type) -> NDArray[Any]:
+    found: NDArray[Any] = recycled(rows * count, kind).reshape(rows, count)
+    return found
+
+
+def _stored(results: list[Any], wants: int, odd: int, segment_stop: IntArray) -> StoredFold:
+    """What a column's ``results`` are, some of which are NaN where it is ``odd``."""
+    floats = bool(results) and results[0].dtype == np.float64
+    total: tuple[Any, ...] = (_NOTHING,)
+    if wants & fold.SUM:
+        total = (results.pop(0),) if floats else (results.pop(0), results.pop(0))
+    least = results.pop(0) if wants & fold.LEAST else _NOTHING
+    greatest = results.pop(0) if wants & fold.GREATEST else _NOTHING
+    if odd:
+        least = np.where(results[0] == np.diff(segment_stop, prepend=0), np.nan, least) if wants & fold.LEAST else least
+        greatest = np.where(results[0] > 0, np.nan, greatest) if wants & fold.GREATEST else greatest
+    return StoredFold(total, least, greatest)

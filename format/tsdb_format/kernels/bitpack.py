@@ -20,6 +20,20 @@ def packed_words(count: int, width: int) -> int:
     return ((count + 15 >> 4) * width + 63 >> 6) << 4
 
 
+@kernel("(u64[in], u64, u64, u64, u64[out], u64) -> void", vector="shift_lanes")
+def shift_lanes(words, source, shift, mask, out, target):
+    """Sixteen values that lie in one word each."""
+    for lane in range(LANES):
+        out[target + lane] = (words[source + lane] >> shift) & mask
+
+
+@kernel("(u64[in], u64, u64, u64, u64, u64[out], u64) -> void", vector="join_lanes")
+def join_lanes(words, source, shift, back, mask, out, target):
+    """Sixteen values that begin in one word each and end in the next, which is shifted ``back``."""
+    for lane in range(LANES):
+        out[target + lane] = ((words[source + lane] >> shift) | (words[source + lane + LANES] << back)) & mask
+
+
 @kernel("(u64[in], i64, i64, i64, i64, u64[out]) -> void", inline=True)
 def unpack(words, at, width, low, high, out):
     """Unpack the values from ``low`` to ``high``, rounded to whole rows of 16, to their own positions in ``out``."""
@@ -34,12 +48,9 @@ def unpack(words, at, width, low, high, out):
         shift = u(bit & 63)
         source = u(at + (bit >> 6 << 4))
         if (bit & 63) + width > 64:
-            back = WORD - shift
-            for lane in range(LANES):
-                out[target + lane] = ((words[source + lane] >> shift) | (words[source + lane + LANES] << back)) & mask
+            join_lanes(words, source, shift, WORD - shift, mask, out, target)
         else:
-            for lane in range(LANES):
-                out[target + lane] = (words[source + lane] >> shift) & mask
+            shift_lanes(words, source, shift, mask, out, target)
         target += LANES
 
 

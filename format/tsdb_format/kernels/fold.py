@@ -2,6 +2,7 @@
 
 In a block whose integers are all small the residuals of a segment are added up and compared as they are; only the
 result is scaled. That is exact for integers; of decimals it gives the sum before rounding, where adding doubles would round each.
+A block's rows are cut into *pieces*, of one segment each, once for all columns, and unpacked once for each.
 """
 
 # mypy: disable-error-code="no-untyped-def,assignment"
@@ -16,106 +17,197 @@ from tsdb_format.kernels.read import BAD_RANGE, RARE
 from tsdb_format.kernels.registry import kernel
 
 u = np.uint64
-ZERO, ONE = u(0), u(1)
+ZERO, ONE, TWO, THREE, FOUR, EIGHT = u(0), u(1), u(2), u(3), u(4), u(8)
 #: What is wanted: bits of ``wants``.
 SUM, LEAST, GREATEST = 1, 2, 4
 LIMB = 0xFFFFFFFF
 #: Below this a thousand integers can be added, and each is a double.
 SMALL = 1 << 52
-#: Rows of segments on average from which residuals are folded as they are: a segment costs as much as making that many numbers.
-SHORT = 64
+#: Rows from which a piece is left to vector code, which takes so many at a time, and others one by one.
+LONG = u(128)
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-@kernel("(u64[in], i64, i64, u64, u64, i64, i64, i64, f64[out,2], i64[out,2], i64) -> void")
-def fold_packed(residuals, at, count, base, scale, decimals, wants, segment, numbers, whole, kind):
-    """Fold ``count`` residuals from ``at`` of a block of small integers into a segment's results."""
-    start = u(at)
-    number = u(count)
-    power = POWERS[decimals if decimals != NO_DECIMALS else 0]
+@kernel("(u64[in], u64, u64) -> u64", inline=True)
+def sum_of(values, start, stop):
+    """The sum of the values from ``start`` to ``stop``, modulo 2**64."""
+    total = ZERO
+    if stop - start >= LONG:
+        for i in range(start, stop):
+            total += values[i]
+        return total
+    a, b, c = ZERO, ZERO, ZERO
+    i = start
+    while i + FOUR <= stop:
+        total += values[i]
+        a += values[i + ONE]
+        b += values[i + TWO]
+        c += values[i + THREE]
+        i += FOUR
+    while i < stop:
+        total += values[i]
+        i += ONE
+    return (total + a) + (b + c)
+
+
+@kernel("(u64[in], u64, u64) -> i64", inline=True)
+def least_of(values, start, stop):
+    """The least of the values, integers with sign, from ``start`` to ``stop``; there is one at least."""
+    least = np.int64(values[start])
+    if stop - start >= LONG:
+        for i in range(start, stop):
+            least = min(least, np.int64(values[i]))
+        return least
+    a, b, c = least, least, least
+    i = start
+    while i + FOUR <= stop:
+        least = min(least, np.int64(values[i]))
+        a = min(a, np.int64(values[i + ONE]))
+        b = min(b, np.int64(values[i + TWO]))
+        c = min(c, np.int64(values[i + THREE]))
+        i += FOUR
+    while i < stop:
+        least = min(least, np.int64(values[i]))
+        i += ONE
+    return min(least, a, b, c)
+
+
+@kernel("(u64[in], u64, u64) -> i64", inline=True)
+def greatest_of(values, start, stop):
+    """The greatest of the values, integers with sign, from ``start`` to ``stop``; there is one at least."""
+    greatest = np.int64(values[start])
+    if stop - start >= LONG:
+        for i in range(start, stop):
+            greatest = max(greatest, np.int64(values[i]))
+        return greatest
+    a, b, c = greatest, greatest, greatest
+    i = start
+    while i + FOUR <= stop:
+        greatest = max(greatest, np.int64(values[i]))
+        a = max(a, np.int64(values[i + ONE]))
+        b = max(b, np.int64(values[i + TWO]))
+        c = max(c, np.int64(values[i + THREE]))
+        i += FOUR
+    while i < stop:
+        greatest = max(greatest, np.int64(values[i]))
+        i += ONE
+    return max(greatest, a, b, c)
+
+
+@kernel("(u64[in], i64[in,2], i64, u64, u64, f64, i64, i64, f64[out,2]) -> void")
+def fold_decimals(residuals, pieces, count, base, scale, power, wants, at, numbers):
+    """Fold residuals of small integers, by ``power`` doubles, into the segments of a block's pieces."""
     if wants & SUM:
-        total = ZERO
-        for i in range(number):
-            total += residuals[start + i]
-        value = np.int64(base * number + total * scale)
-        if kind == DOUBLE:
-            numbers[0, segment] += np.float64(value) / power
-        else:
-            whole[0, segment] += value >> 32
-            whole[1, segment] += value & LIMB
+        for k in range(count):
+            start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+            value = np.int64(base * rows + sum_of(residuals, start, start + rows) * scale)
+            numbers[at, segment] += np.float64(value) / power
+        at += 1
     if wants & LEAST:
-        least = np.int64(residuals[start])
-        for i in range(number):
-            least = min(least, np.int64(residuals[start + i]))
-        value = np.int64(base + u(least) * scale)
-        if kind == DOUBLE:
-            numbers[1, segment] = min(numbers[1, segment], np.float64(value) / power)
-        else:
-            whole[2, segment] = min(whole[2, segment], value)
+        for k in range(count):
+            start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+            value = np.int64(base + u(least_of(residuals, start, start + rows)) * scale)
+            numbers[at, segment] = min(numbers[at, segment], np.float64(value) / power)
+        at += 1
     if wants & GREATEST:
-        greatest = np.int64(residuals[start])
-        for i in range(number):
-            greatest = max(greatest, np.int64(residuals[start + i]))
-        value = np.int64(base + u(greatest) * scale)
-        if kind == DOUBLE:
-            if np.float64(value) / power > numbers[2, segment]:
-                numbers[2, segment] = np.float64(value) / power
-        else:
-            whole[3, segment] = max(whole[3, segment], value)
+        for k in range(count):
+            start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+            value = np.int64(base + u(greatest_of(residuals, start, start + rows)) * scale)
+            numbers[at, segment] = max(numbers[at, segment], np.float64(value) / power)
 
 
-@kernel("(f64[in], i64, i64, i64, i64, f64[out,2]) -> void")
-def fold_doubles(values, at, count, wants, segment, numbers):
-    """Fold ``count`` doubles from ``at`` into a segment's results; NaN is the greatest of all, and no least value but alone."""
-    start = u(at)
+@kernel("(u64[in], i64[in,2], i64, u64, u64, i64, i64, i64[out,2]) -> void")
+def fold_residuals(residuals, pieces, count, base, scale, wants, at, whole):
+    """Fold residuals of small integers into the segments of a block's pieces."""
     if wants & SUM:
-        a = b = c = d = 0.0
-        i = ZERO
-        while i + u(4) <= u(count):
-            a += values[start + i]
-            b += values[start + i + ONE]
-            c += values[start + i + u(2)]
-            d += values[start + i + u(3)]
-            i += u(4)
-        while i < u(count):
-            a += values[start + i]
-            i += ONE
-        numbers[0, segment] += (a + b) + (c + d)
-    if wants & (LEAST | GREATEST):
-        least = np.inf
-        greatest = -np.inf
-        odd = 0
-        for i in range(start, start + u(count)):
-            value = values[i]
-            least = value if value < least else least
-            greatest = value if value > greatest else greatest
-            odd += value != value
-        if least < numbers[1, segment]:
-            numbers[1, segment] = least
+        for k in range(count):
+            start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+            value = np.int64(base * rows + sum_of(residuals, start, start + rows) * scale)
+            whole[at, segment] += value >> 32
+            whole[at + 1, segment] += value & LIMB
+        at += 2
+    if wants & LEAST:
+        for k in range(count):
+            start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+            value = np.int64(base + u(least_of(residuals, start, start + rows)) * scale)
+            whole[at, segment] = min(whole[at, segment], value)
+        at += 1
+    if wants & GREATEST:
+        for k in range(count):
+            start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+            value = np.int64(base + u(greatest_of(residuals, start, start + rows)) * scale)
+            whole[at, segment] = max(whole[at, segment], value)
+
+
+@kernel("(f64[in], i64[in,2], i64, i64, i64, f64[out,2]) -> i64")
+def fold_doubles(values, pieces, count, wants, at, numbers):
+    """Fold doubles into the segments of a block's pieces; 1 where there is a NaN and bounds are wanted."""
+    if wants & SUM:
+        for k in range(count):
+            i, segment = u(pieces[0, k]), u(pieces[2, k])
+            stop = i + u(pieces[1, k])
+            a = b = c = d = 0.0
+            while i + FOUR <= stop:
+                a += values[i]
+                b += values[i + ONE]
+                c += values[i + TWO]
+                d += values[i + THREE]
+                i += FOUR
+            while i < stop:
+                a += values[i]
+                i += ONE
+            numbers[at, segment] += (a + b) + (c + d)
+        at += 1
+    if not wants & (LEAST | GREATEST):
+        return 0
+    odd = 0
+    for i in range(u(pieces[0, 0]), u(pieces[0, count - 1] + pieces[1, count - 1])):
+        odd |= values[i] != values[i]
+    greatest_at, odd_at = at + (wants >> 1 & 1), at + (wants >> 1 & 1) + (wants >> 2)
+    for k in range(count):
+        i, segment = u(pieces[0, k]), u(pieces[2, k])
+        stop = i + u(pieces[1, k])
         if odd:
-            numbers[2, segment] = np.nan
-            numbers[3, segment] += odd
-        elif greatest > numbers[2, segment]:
-            numbers[2, segment] = greatest
+            for j in range(i, stop):
+                numbers[odd_at, segment] += 1.0 if values[j] != values[j] else 0.0
+        least = a = np.inf
+        greatest = b = -np.inf
+        while i + TWO <= stop:
+            least = values[i] if values[i] < least else least
+            a = values[i + ONE] if values[i + ONE] < a else a
+            greatest = values[i] if values[i] > greatest else greatest
+            b = values[i + ONE] if values[i + ONE] > b else b
+            i += TWO
+        if i < stop:
+            least = values[i] if values[i] < least else least
+            greatest = values[i] if values[i] > greatest else greatest
+        if wants & LEAST:
+            numbers[at, segment] = min(numbers[at, segment], least, a)
+        if wants & GREATEST:
+            numbers[greatest_at, segment] = max(numbers[greatest_at, segment], greatest, b)
+    return odd
 
 
-@kernel("(u64[in], i64, i64, i64, i64[out,2]) -> void")
-def fold_integers(values, at, count, segment, whole):
-    """Fold ``count`` integers from ``at`` into a segment's results."""
-    upper = np.int64(0)
-    lower = np.int64(0)
-    least = whole[2, segment]
-    greatest = whole[3, segment]
-    for i in range(u(at), u(at + count)):
-        value = np.int64(values[i])
-        upper += value >> 32
-        lower += value & LIMB
-        least = min(least, value)
-        greatest = max(greatest, value)
-    whole[0, segment] += upper
-    whole[1, segment] += lower
-    whole[2, segment] = least
-    whole[3, segment] = greatest
+@kernel("(u64[in], i64[in,2], i64, i64, i64, i64[out,2]) -> void")
+def fold_integers(values, pieces, count, wants, at, whole):
+    """Fold integers into the segments of a block's pieces."""
+    for k in range(count):
+        start, rows, segment = u(pieces[0, k]), u(pieces[1, k]), u(pieces[2, k])
+        row = at
+        if wants & SUM:
+            upper = np.int64(0)
+            lower = np.int64(0)
+            for i in range(start, start + rows):
+                upper += np.int64(values[i]) >> 32
+                lower += np.int64(values[i]) & LIMB
+            whole[row, segment] += upper
+            whole[row + 1, segment] += lower
+            row += 2
+        if wants & LEAST:
+            whole[row, segment] = min(whole[row, segment], least_of(values, start, start + rows))
+            row += 1
+        if wants & GREATEST:
+            whole[row, segment] = max(whole[row, segment], greatest_of(values, start, start + rows))
 
 
 @kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, u64[out]) -> i64", inline=True)
@@ -127,7 +219,7 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
     if encoding < FOR or (rows + 1023) >> 10 > (end - begin) >> 2:
         return 0
     entry = u(begin + (block << 2))
-    layout = np.int64(words[entry + u(3)])
+    layout = np.int64(words[entry + THREE])
     width = (layout >> 27) & 127
     patches = (layout >> 34) & 2047
     delta = layout >> 61
@@ -136,7 +228,7 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
     patched = body + ((((count + 15) >> 4) * width + 63) >> 6 << 4)
     if layout < 0 or delta > 1 or width > 48 or (layout >> 45) & 2047 or patched + patches + ((patches + 3) >> 2) > end:
         return 0
-    base, scale = words[entry + ONE], words[entry + u(2)]
+    base, scale = words[entry + ONE], words[entry + TWO]
     if delta == 0:
         if patches or not -SMALL < np.int64(base) < SMALL or scale >= u(SMALL >> width):
             return 0
@@ -157,139 +249,120 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
 
 
 @kernel(
-    "(u64[in], u64[in], f64[in], i64, i64, i64, u64, u64, i64, i64, i64, i64[in], i64, i64, f64[out,2], i64[out,2]) -> i64",
+    "(u64[in], i64, i64, i64, i64, i64, i64, i64[in,2], i64, i64, i64, "
+    "u64[out], u64[out], f64[out], f32[out], f64[out,2], i64[out,2]) -> i64",
     inline=True,
 )
-def fold_rows(
-    scratch, block, doubles, offset, number, form, base, scale, decimals, wants, kind, segment_stop, segment, at, numbers, whole
+def fold_block(
+    words, begin, end, encoding, rows, start, kind, pieces, count, wants, at, scratch, block, doubles, floats, numbers, whole
 ):
-    """Fold ``number`` values of a block, row ``at`` and those after it, into ``segment`` and those after it; returns the last.
-
-    Where there is a ``form`` they are residuals in ``scratch``, else values in ``block``; from ``offset`` on.
-    """
-    stop = at + number
-    while at < stop:
-        while segment_stop[segment] <= at:
-            segment += 1
-        count = min(stop, segment_stop[segment]) - at
-        if form:
-            fold_packed(scratch, offset, count, base, scale, decimals, wants, segment, numbers, whole, kind)
-        elif kind == DOUBLE:
-            fold_doubles(doubles, offset, count, wants, segment, numbers)
-        else:
-            fold_integers(block, offset, count, segment, whole)
-        at += count
-        offset += count
-    return segment
-
-
-@kernel(
-    "(u64[in], i64[in], i64[in], u64[in], u8[in], u8[out], i64, i64, i64, i64[in], i64[in], i64[in], i64, "
-    "u64[out], f64[out], f32[out], f64[out,2], i64[out,2]) -> i64"
-)
-def fold_words(
-    words, page_offset, page_bytes, page_checksum, page_encoding, verified, row_count, rows_per_page, kind, starts, stops,
-    segment_stop, wants, block, doubles, floats, numbers, whole,
-):  # fmt: skip
-    """Fold the rows of the ranges, end to end, by segments that end before ``segment_stop``; the column has no NULLs.
-
-    For doubles ``numbers`` f64[4, segments] holds sums, least and greatest values, and how many are NaN (at first 0, inf, -inf and
-    0); for integers ``whole`` i64[4, segments] the sum's 2**32s and ones, least and greatest (at first 0, 0 and the ends of
-    int64). What ``wants`` leaves out may be anything. ``block`` is scratch of 1,024 words, ``doubles`` and ``floats`` its views.
-    Returns 0, RARE - 8 * page for an encoding that ``rare`` decodes, or a code as ``read_words`` does.
-    """
-    scratch = np.empty(SCRATCH, np.uint64)
+    """Fold the pieces of the block from row ``start`` of a page on; 1 for a NaN, else 0 or MALFORMED."""
+    low, high = pieces[0, 0], pieces[0, count - 1] + pieces[1, count - 1]
+    form = small_integers(words, begin, end, encoding, rows, start >> 10, low, high, scratch)
+    base, scale, decimals = ZERO, ONE, np.int64(NO_DECIMALS)
+    if form:
+        entry = u(begin + (start >> 10 << 2))
+        decimals = (np.int64(words[entry + THREE]) >> 56) & 31
+        if kind != DOUBLE and decimals != NO_DECIMALS:
+            return MALFORMED
+        if form == 1:
+            base, scale = words[entry + ONE], words[entry + TWO]
+    if form and kind != DOUBLE:
+        fold_residuals(scratch, pieces, count, base, scale, wants, at, whole)
+        return 0
+    if form and decimals <= 22:
+        fold_decimals(scratch, pieces, count, base, scale, POWERS[decimals], wants, at, numbers)
+        return 0
     scratch[HELD] = ~ZERO
-    at = 0
-    segment = 0
-    checked = -1
-    kept = ~ZERO  # the block that scratch holds, as what, and from which row to which
-    form_kept, kept_low, kept_high = np.int64(0), np.int64(0), np.int64(0)
-    short = segment_stop[len(segment_stop) - 1] < len(segment_stop) * SHORT
-    for k in range(len(starts)):
-        row = starts[k]
-        if row < 0 or stops[k] > row_count:
-            return BAD_RANGE
-        while row < stops[k]:
-            page = row // rows_per_page
-            low = row - page * rows_per_page
-            rows = min(row_count - page * rows_per_page, rows_per_page)
-            first = low >> 10 << 10
-            high = stops[k] - page * rows_per_page
-            high = high if high < rows else rows
-            high = high if high < first + 1024 else first + 1024
-            begin = page_offset[page] >> 3
-            end = begin + (page_bytes[page] >> 3)
-            encoding = page_encoding[page]
-            if page != checked:
-                code = check_page(words, page_offset[page], page_bytes[page], page_checksum[page], verified, page, scratch)
-                if code:
-                    return code - 8 * page
-                if encoding > DICTIONARY:
-                    return RARE - 8 * page
-                checked = page
-            entry = u(begin + (low >> 10 << 2))
-            if not short and (kept != entry or (form_kept and (low - first < kept_low or high - first > kept_high))):
-                scratch[HELD] = ~ZERO
-                kept_low, kept_high = low - first, high - first
-                if kept == entry:  # a block that is asked for again is unpacked whole
-                    kept_low, kept_high = np.int64(0), rows - first if rows - first < 1024 else 1024
-                form_kept = small_integers(words, begin, end, encoding, rows, low >> 10, kept_low, kept_high, scratch)
-                kept = entry
-            form = form_kept
-            decimals, base, scale = NO_DECIMALS, ZERO, ONE
-            if form:
-                decimals = (np.int64(words[entry + u(3)]) >> 56) & 31
-                if kind == DOUBLE and decimals > 22:
-                    form = 0
-                elif kind != DOUBLE and decimals != NO_DECIMALS:
-                    return MALFORMED - 8 * page
-            if form == 1:
-                base, scale = words[entry + ONE], words[entry + u(2)]
-            if form == 0:
-                code = decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, block, doubles, floats, 0)
-                if code:
-                    return code - 8 * page
-            segment = fold_rows(
-                scratch, block, doubles, low - first if form else 0, high - low, form, base, scale, decimals, wants, kind,
-                segment_stop, segment, at, numbers, whole,
-            )  # fmt: skip
-            row += high - low
-            at += high - low
+    code = decode_rows(words, begin, end, encoding, rows, kind, start + low, start + high, scratch, block, doubles, floats, low)
+    if code:
+        return code
+    if kind == DOUBLE:
+        return fold_doubles(doubles, pieces, count, wants, at, numbers)
+    fold_integers(block, pieces, count, wants, at, whole)
     return 0
+
+
+@kernel("(i64[in], i64[in], i64[in], f64[out,2], i64[out,2]) -> void")
+def nothing_seen(kinds, wants, at, numbers, whole):
+    """Set all results to what they are of no rows."""
+    for column in range(len(kinds)):
+        row = at[column]
+        if kinds[column] == DOUBLE:
+            for bit, nothing in ((SUM, 0.0), (LEAST, np.inf), (GREATEST, -np.inf), (LEAST | GREATEST, 0.0)):
+                if wants[column] & bit:
+                    numbers[row] = nothing
+                    row += 1
+            continue
+        for bit, nothing in ((SUM, 0), (SUM, 0), (LEAST, INT64_MAX), (GREATEST, INT64_MIN)):
+            if wants[column] & bit:
+                whole[row] = nothing
+                row += 1
 
 
 @kernel(
     "(u64[in], i64[in,2], i64[in,2], u64[in,2], u8[in,2], u8[out,2], i64, i64, i64[in], i64[in], i64[in], i64[in], i64[in], "
-    "u64[out], f64[out], f32[out], f64[out,2], i64[out,2], i64[out]) -> void"
+    "i64[in], u64[out], f64[out], f32[out], f64[out,2], i64[out,2], i64[out]) -> void"
 )
 def fold_columns(
-    words, page_offset, page_bytes, page_checksum, page_encoding, verified, row_count, rows_per_page, kinds, wants, starts, stops,
-    segment_stop, block, doubles, floats, numbers, whole, codes,
+    words, page_offset, page_bytes, page_checksum, page_encoding, verified, row_count, rows_per_page, kinds, wants, at, starts,
+    stops, segment_stop, block, doubles, floats, numbers, whole, codes,
 ):  # fmt: skip
-    """Fold the same rows of several columns of one file, each a row of the page arrays, as ``fold_words`` does.
+    """Fold the same rows of several columns of one file, each a row of the page arrays, by segment; none of them has NULLs.
 
-    Column k's results are rows 4 k to 4 k + 3 of ``numbers`` f64[4 columns, segments] for doubles, of ``whole`` i64[4 columns,
-    segments] for integers; ``codes`` i64[columns] are 1 where there is a NaN, else what ``fold_words`` returns. Wanting nothing
-    does nothing.
+    The rows are those of the ranges (ascending), end to end, and segments end before ``segment_stop``. What ``wants`` says of a
+    column goes to rows ``at`` and those after it: of doubles to ``numbers`` f64[…, segments] the sum, the least, the greatest value
+    and, where one of the last two is wanted, how many are NaN; of integers to ``whole`` i64[…, segments] the sum's 2**32s and ones,
+    least and greatest value. NaN is no bound there. ``block`` is scratch of 1,024 words, ``doubles`` and ``floats`` its views.
+    ``codes`` i64[columns] are 0, 1 where there is a NaN, RARE - 8 * page for an encoding that ``rare`` decodes, or as of
+    ``read_words``. Wanting nothing does nothing.
     """
-    for column in range(len(kinds)):
-        codes[column] = 0
-        if wants[column] == 0:
-            continue
-        sums, totals = numbers[4 * column : 4 * column + 4], whole[4 * column : 4 * column + 4]
-        for segment in range(len(segment_stop)):
-            if kinds[column] == DOUBLE:
-                sums[0, segment], sums[1, segment], sums[2, segment], sums[3, segment] = 0.0, np.inf, -np.inf, 0.0
-            else:
-                totals[0, segment], totals[1, segment] = 0, 0
-                totals[2, segment], totals[3, segment] = INT64_MAX, INT64_MIN
-        codes[column] = fold_words(
-            words, page_offset[column], page_bytes[column], page_checksum[column], page_encoding[column], verified[column],
-            row_count, rows_per_page, kinds[column], starts, stops, segment_stop, wants[column], block, doubles, floats, sums,
-            totals,
-        )  # fmt: skip
-        if codes[column] == 0 and kinds[column] == DOUBLE:
-            for segment in range(len(segment_stop)):
-                if sums[3, segment] > 0.0:
-                    codes[column] = 1
+    nothing_seen(kinds, wants, at, numbers, whole)
+    codes[:] = 0
+    scratch = np.empty(SCRATCH, np.uint64)
+    pieces = np.empty((3, 1024), np.int64)  # each one's first row in the block, rows and segment
+    row = np.int64(0)
+    done = 0
+    segment = 0
+    k = 0
+    checked = np.int64(-1)
+    while k < len(starts):
+        row = max(row, starts[k])
+        page = row // rows_per_page
+        start = row - page * rows_per_page >> 10 << 10
+        first = page * rows_per_page + start
+        end = min(first + 1024, (page + 1) * rows_per_page)
+        count = 0
+        while k < len(starts) and starts[k] < end:
+            if starts[k] < 0 or stops[k] > row_count:
+                codes[:] = BAD_RANGE
+                return
+            row = max(row, starts[k])
+            while row < min(stops[k], end):
+                while segment_stop[segment] <= done:
+                    segment += 1
+                rows = min(min(stops[k], end) - row, segment_stop[segment] - done)
+                pieces[0, count], pieces[1, count], pieces[2, count] = row - first, rows, segment
+                count += 1
+                row += rows
+                done += rows
+            if stops[k] > end:
+                break
+            k += 1
+        rows = min(row_count - page * rows_per_page, rows_per_page)
+        for column in range(len(kinds)):
+            if wants[column] == 0 or codes[column] < 0 or count == 0:
+                continue
+            offset, size, encoding = page_offset[column, page], page_bytes[column, page], page_encoding[column, page]
+            code = 0
+            if page != checked:
+                code = check_page(words, offset, size, page_checksum[column, page], verified[column], page, scratch)
+                if code == 0 and encoding > DICTIONARY:
+                    code = RARE
+            if code == 0:
+                code = fold_block(
+                    words, offset >> 3, (offset >> 3) + (size >> 3), encoding, rows, start, kinds[column], pieces, count,
+                    wants[column], at[column], scratch, block, doubles, floats, numbers, whole,
+                )  # fmt: skip
+            codes[column] = code - 8 * page if code < 0 else codes[column] | code
+        checked = page

@@ -52,11 +52,12 @@ SMALL_CALLS_MAX = 16
 class Kernel:
     """A declared kernel: callable, and resolved to machine code by the first call."""
 
-    __slots__ = ("_calls", "_jitted", "_run", "inline", "module", "name", "py_func", "reassociates", "signature", "small")
+    __slots__ = ("_calls", "_jitted", "_run", "inline", "module", "name", "py_func", "reassociates", "signature", "small", "vector")
 
     def __init__(
-        self, py_func: Callable[..., Any], signature: str, small: bool = False, inline: bool = False, reassociates: bool = False
-    ) -> None:
+        self, py_func: Callable[..., Any], signature: str, small: bool = False, inline: bool = False, reassociates: bool = False,
+        vector: str = "",
+    ) -> None:  # fmt: skip
         self.py_func = py_func
         self.signature = signature
         self.module = py_func.__module__
@@ -66,6 +67,7 @@ class Kernel:
         self.small = small
         self.inline = inline
         self.reassociates = reassociates
+        self.vector = vector
         self._calls = 0
 
     def __call__(self, *args: Any) -> Any:
@@ -142,14 +144,23 @@ class Kernel:
             )(self.linked(cache))  # fmt: skip
         return self._jitted[cache]
 
+    def callee(self, cache: bool) -> Callable[..., Any]:
+        """What kernels that call this one run: its machine code, or the vector code that stands for it."""
+        if not self.vector:
+            return self.jit(cache=cache)
+        import numba.extending
+
+        from tsdb_format.kernels import vector
+
+        made: Callable[..., Any] = numba.extending.intrinsic(getattr(vector, self.vector))
+        return made
+
     def linked(self, cache: bool = False) -> Callable[..., Any]:
         """The plain function with the kernels it calls replaced by numba dispatchers."""
         source = self.py_func
         names = set(_global_names(source.__code__))
         replaced = {
-            name: value.jit(cache=cache)
-            for name, value in source.__globals__.items()
-            if name in names and isinstance(value, Kernel)
+            name: value.callee(cache) for name, value in source.__globals__.items() if name in names and isinstance(value, Kernel)
         }
         if not replaced:
             return source
@@ -160,17 +171,18 @@ class Kernel:
 
 
 def kernel(
-    signature: str, *, small: bool = False, inline: bool = False, reassociates: bool = False
+    signature: str, *, small: bool = False, inline: bool = False, reassociates: bool = False, vector: str = ""
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare the decorated function as a kernel of ``signature``; see the module's head for the notation.
 
     ``small``: where nothing is compiled ahead of time, the plain function serves the first calls with small inputs. ``inline``:
     kernels that call it take its code into their own, which spares the passing of its arrays, seven words each. ``reassociates``:
     floats may be added in any order, so that sums become vector code; kernels that call it know bounds of the difference.
+    ``vector``: kernels that call it have what that function of ``vector`` writes instead, which does the same.
     """
 
     def declare(py_func: Callable[..., Any]) -> Kernel:
-        made = Kernel(py_func, signature, small, inline, reassociates)
+        made = Kernel(py_func, signature, small, inline, reassociates, vector)
         KERNELS[f"{made.module}.{made.name}"] = made
         return made
 
