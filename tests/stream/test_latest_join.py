@@ -214,6 +214,21 @@ def test_forms(db: tsdb.Database) -> None:
     assert stats["stream_history_rows"] < KEYS * ROWS
 
 
+def test_history_from_a_time_on_tells_what_was_done(db: tsdb.Database) -> None:
+    """ROWS come of key 3 and of key 30, some of them earlier than the time."""
+    seek = {"seek_to": "1970-01-01 00:00:00.000001"}
+    rows, stats = [], dict[str, Any]()
+    with db.stream(JOIN, settings={**ON, **seek}) as live:
+        rows = take(live, ROWS)
+        stats = live.stats
+    with db.stream(JOIN, settings=seek) as live:
+        assert take(live, ROWS) == rows
+        assert live.stats[BUILT] == 0
+    assert {row[0] for row in rows} == {30}
+    assert (stats[BUILT], stats[PUSHED]) == (1, 1)
+    assert str(stats["streaming_join_key_domain_pushdown"]).startswith("pushed: 2 keys of k")
+
+
 def test_an_empty_right_side_reads_no_history_and_serves_what_comes(db: tsdb.Database) -> None:
     sql = JOIN.replace("entity = 7", "entity = 9")
     for settings in (ON, OFF):

@@ -97,6 +97,29 @@ def test_the_same_query_written_otherwise(db: tsdb.Database, sql: str) -> None:
         assert live.token == token
 
 
+def test_values_that_the_caller_changes_meanwhile(db: tsdb.Database) -> None:
+    given = dict(LOW)
+    with db.stream(ROWS, given, settings=SETTINGS) as live:
+        next(live)
+        given["low"] = 5
+        token = live.token
+    with db.stream(ROWS, LOW, resume=token) as live:
+        assert live.token == token
+
+
+def test_after_an_error_and_the_end_of_the_database(tmp_path: Path) -> None:
+    with tsdb.open(tmp_path / "db", durability="off") as db:
+        db.sql("CREATE STREAM s (k BIGINT, v BIGINT) PRIMARY KEY k")
+        db.sql("INSERT INTO s VALUES (1, 1), (2, 2), (3, 3)")
+        db.flush()
+        sql = "SELECT v FROM s WHERE error(CASE WHEN v = 3 THEN 'three' END) IS NULL"
+        live = db.stream(sql, settings={**SETTINGS, "stream_batch_rows": 1})
+        assert [next(live).fetchall() for _ in range(2)] == [[(1,)], [(2,)]]
+        with pytest.raises(tsdb.Error, match="three"):
+            next(live)
+    assert document_of(str(live.token))["place"][0] == [2]
+
+
 @pytest.mark.parametrize("name", ["watermark_delay", "allowed_lateness", "emit"])
 def test_windows_by_other_settings(db: tsdb.Database, name: str) -> None:
     settings = {name: "on update" if name == "emit" else "10s"}

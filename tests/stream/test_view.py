@@ -7,16 +7,20 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tsdb
 from support.command import environment
 from support.view_case import DAY, SETTINGS, VIEWS, create, rows_of, run, sites_of
+from tsdb.ingest.arrow import columns_of
+from tsdb.storage import writer
 from tsdb.stream.live import result_of
 from tsdb.stream.view import run as view_run
 
@@ -125,6 +129,53 @@ def wait_for(reached: Callable[[], bool]) -> None:
     while not reached():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_view_that_is_dropped_meanwhile_ends_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The background thread is at one view while the next one is dropped."""
+    begun, dropped, step = threading.Event(), threading.Event(), view_run.ViewRun.step
+
+    def slow(self: view_run.ViewRun) -> int:
+        if self.view.name == "first":
+            begun.set()
+            assert dropped.wait(20)
+        return step(self)
+
+    with tsdb.open(tmp_path / "db") as db:
+        db.sql("CREATE STREAM s (time TIMESTAMP TIME, x BIGINT)")
+        monkeypatch.setattr(view_run.ViewRun, "step", slow)
+        for name in ("first", "second"):
+            db.sql(f"CREATE MATERIALIZED VIEW {name} AS FROM s")
+        assert begun.wait(20)
+        db.sql("DROP MATERIALIZED VIEW second")
+        dropped.set()
+        db.sql("INSERT INTO s VALUES ('2024-01-01', 1)")
+        wait_for(lambda: len(rows(db, "FROM first")) == 1)
+        db.sql("INSERT INTO s VALUES ('2024-01-02', 2)")
+        wait_for(lambda: len(rows(db, "FROM first")) == 2)
+
+
+@pytest.mark.parametrize("count", [1, writer.DIRECT_ROWS])
+def test_rows_of_a_view_that_was_dropped_are_not_written(tmp_path: Path, count: int) -> None:
+    """Not to the table that is left, nor to one of that name, and not on behalf of a view of that name."""
+    with manual(tmp_path / "db") as db:
+        store = db._opened()
+        for text in ("CREATE STREAM s (time TIMESTAMP TIME, x BIGINT)", "CREATE TABLE t (time TIMESTAMP TIME, x BIGINT)"):
+            db.sql(text)
+        db.sql("CREATE MATERIALIZED VIEW v INTO t AS FROM s")
+        view = store.view("v")
+        made = columns_of({"time": np.arange(count).astype("datetime64[us]"), "x": np.arange(count)}, store.table("t").schema)
+        db.sql("DROP MATERIALIZED VIEW v")
+        for text in ("SELECT 1", "CREATE MATERIALIZED VIEW v INTO t AS FROM s"):
+            db.sql(text)
+            with pytest.raises(tsdb.NotFound, match="was dropped"):
+                store.write_view(view, made, "x")
+        db.sql("DROP MATERIALIZED VIEW v")
+        db.sql("DROP TABLE t")
+        db.sql("CREATE TABLE t (time TIMESTAMP TIME, x BIGINT)")
+        with pytest.raises(tsdb.NotFound, match="was dropped"):
+            store.write_view(view, made, "x")
+        assert rows(db, "FROM t") == []
 
 
 def test_killed_writers_lose_and_repeat_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tsdb
@@ -425,6 +426,27 @@ def test_a_position_goes_on_with_the_windows(db: tsdb.Database) -> None:
     insert(db, "s", [(300, "a", 1.0)])
     assert consumer.take() == [[(moment(300), 10)]]
     consumer.close()
+
+
+@pytest.mark.parametrize("start", [28_000_000, 0, -1_000], ids=["later", "epoch", "earlier"])
+def test_a_position_has_the_rows_that_are_rounded_into_its_first_window(db: tsdb.Database, start: int) -> None:
+    """Nanoseconds are rounded to microseconds: half of one before a window starts is in it."""
+    db.sql("CREATE STREAM ns (time TIMESTAMP_NS TIME, v BIGINT)")
+    first = start * 60 * 10**9
+    half = 500 if start > 0 else 499
+    for v in (-half, -half + 1, -1, 0, 1):
+        db.write("ns", {"time": np.array([first + v], "datetime64[ns]"), "v": [v]})
+    text = "SELECT window_start, list(v ORDER BY v) AS v FROM TUMBLE(ns, time, 1m) GROUP BY window_start"
+    (row,) = db.sql(text).fetchall()
+    assert row[1] == [-half, -half + 1, -1, 0, 1]
+    settings = {"seek_to": "earliest", "watermark_idle_timeout": "never"}
+    with db.stream(text, settings=settings) as live:
+        while (position := live._pipeline.position) is None or position["upto"] < 0:
+            next(live._outputs)
+        token = live._here().token()
+    with db.stream(text, settings=settings, resume=token) as live:
+        db.write("ns", {"time": np.array([first + 60 * 10**9], "datetime64[ns]"), "v": [5]})
+        assert next(live).fetchall() == [row]
 
 
 def test_rows_that_the_text_cannot_use_are_not_held(db: tsdb.Database) -> None:

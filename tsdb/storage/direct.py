@@ -21,6 +21,7 @@ from tsdb.storage.handover import Handover
 from tsdb.storage.manifest import FileEntry, SourceEntry, TableEntry
 from tsdb.storage.report import WriteReport
 from tsdb.storage.sharding import by_shard
+from tsdb.storage.view import check_writes
 from tsdb_format.errors import Error
 from tsdb_format.vector import Vector
 
@@ -40,6 +41,8 @@ def write_direct(
     Called in the writer's turn, under ``writer.flushing`` and after a flush.
     """
     entry = manifests.require(writer.versions.manifest, table)
+    if checkpoint is not None:
+        check_writes(writer.versions.manifest, entry, checkpoint[0])
     batch = check_batch(entry.table.schema, columns) if not isinstance(columns, Mapping) or columns else None
     entry = replace(entry, sources={**entry.sources, **{source.path: source for source in sources}})
     if batch is None or not batch.row_count:

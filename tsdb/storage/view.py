@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tsdb.catalog.table import Table, TableOptions, check_columns
 from tsdb.storage import manifest as manifests
 from tsdb.storage.handover import Handover
-from tsdb.storage.manifest import TableEntry, ViewEntry
-from tsdb_format.errors import InvalidInput
+from tsdb.storage.manifest import Manifest, TableEntry, ViewEntry
+from tsdb_format.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from tsdb.storage.writer import Writer
@@ -60,6 +60,12 @@ def drop_view(writer: Writer, name: str) -> ViewEntry:
             manifest = manifest.with_table(replace(target, checkpoints=left))
         writer.commit(manifest, handover)
         return view
+
+
+def check_writes(manifest: Manifest, entry: TableEntry, view: int) -> None:
+    """Raise NotFound where a view, by its number, is no more, or does not write to a table."""
+    if all(known.id != view or known.target != entry.table.id for known in manifest.views.values()):
+        raise NotFound(f"the materialized view whose rows table {entry.table.name!r} was to get was dropped")
 
 
 def note_problem(writer: Writer, view: ViewEntry, problem: str | None) -> None:

@@ -45,6 +45,7 @@ from tsdb.storage.snapshot import TableSnapshot
 from tsdb.storage.tombstone import EVERY_DEVICE, write_tombstones
 from tsdb.storage.tombstone import SUFFIX as TOMBSTONE_SUFFIX
 from tsdb.storage.versions import Versions
+from tsdb.storage.view import check_writes
 from tsdb_format.blob import PAYLOAD_SUFFIX
 from tsdb_format.disk import DISK, Storage
 from tsdb_format.errors import Error, NotFound
@@ -178,6 +179,8 @@ class Writer:
         with self._writing:
             self._check_writable()
             entry = manifests.require(self.versions.manifest, table)
+            if checkpoint is not None:
+                check_writes(self.versions.manifest, entry, checkpoint[0])
             batch = check_batch(entry.table.schema, columns) if count else None
             if batch is None:
                 return WriteReport(0, 0, self.sequence)

@@ -84,9 +84,10 @@ class ComputedRows:
         domains: Domains = NOTHING_KNOWN,
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
+        since: int | None = None,
     ) -> Iterator[Arrivals]:
         """What the rows that are there give, in their order."""
-        return self._computed(self._source.history(snapshot, bound, domains, rows_max, first_rank), snapshot)
+        return self._computed(self._source.history(snapshot, bound, domains, rows_max, first_rank, since), snapshot)
 
     def changes(self, snapshot: Snapshot, after: int, upto: int, rows_max: int = BATCH_ROWS) -> Iterator[Arrivals]:
         """What the rows of a window give, by commit."""

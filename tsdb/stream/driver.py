@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tsdb.exec.batch import Batch
-from tsdb.plan.predicate import Compare, conjunction
 from tsdb.stream.position import LastPlace, Place, Skipper
 from tsdb_format.errors import InvalidInput
 
@@ -130,13 +129,11 @@ class ScanDriver:
         if bound is None:
             return
         source = self._source
-        if at.since is not None:
-            later = Compare(source.table.schema.time.name, ">=", at.since)
-            source = source.narrowed(replace(source.scan, predicate=conjunction(source.scan.predicate, later)))
         devices = source.snapshot_of(snapshot).devices
         place = at.found_place()
         skipper = None if place is None else Skipper(place, devices, by_commit=False)
-        for rows in source.history(snapshot, bound, rows_max=self._rows_max, first_rank=0 if skipper is None else skipper.rank):
+        first_rank = 0 if skipper is None else skipper.rank
+        for rows in source.history(snapshot, bound, rows_max=self._rows_max, first_rank=first_rank, since=at.since):
             left = rows if skipper is None else skipper.rest(rows, devices)
             if self._ends():
                 return

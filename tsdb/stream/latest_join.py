@@ -8,7 +8,6 @@ rows of its own commit and of later ones. A left row gives at most one row, in i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -122,12 +121,6 @@ class LatestJoin:
         """The numbers of the tables on the right of all joins."""
         return [join._right.history.table.id for join in self.joins]
 
-    def narrowed(self, scan: TableScan) -> LatestJoin:
-        """The same join, its left side by another scan."""
-        made = copy(self)
-        made._left = self._left.narrowed(scan)
-        return made
-
     def snapshot_of(self, snapshot: Snapshot) -> TableSnapshot:
         """The left side's table."""
         return self._left.snapshot_of(snapshot)
@@ -158,14 +151,16 @@ class LatestJoin:
         domains: Domains = NOTHING_KNOWN,
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
+        since: int | None = None,
     ) -> Iterator[Arrivals]:
-        """Left history with its right rows; ``domains`` are those of a join above."""
+        """Left history, from the time ``since`` on, with its right rows; ``domains`` are those of a join above."""
         self.gate.left_begins(bound)
         self.pushdown = pushdown(self._shape, self._table, snapshot, self._settings)
         if self.pushdown.is_on and not self.pushdown.keys:
             return
         found = self._all_match()
-        for rows in self._within_bound().history(snapshot, bound, domains & self.pushdown.domains, rows_max, first_rank):
+        domains = domains & self.pushdown.domains
+        for rows in self._within_bound().history(snapshot, bound, domains, rows_max, first_rank, since):
             left = self._steps.rows(rows)
             yield from self._output(left, None if found else self._places(left, None))
 

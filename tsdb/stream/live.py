@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from copy import copy
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
         self._turns: ThreadPoolExecutor | None = None
         self._turn = threading.Lock()
         try:
-            self._mark = cache(partial(mark_of, query, parameters, settings))
+            self._mark = cache(partial(mark_of, query, copy(parameters), settings))  # a caller may go on with other values in it
             self._pipeline = pipeline_of(planner, parameters, settings, self._feed, self._stats, position)
             if mark not in (None, self._mark()):
                 self._pipeline.close()
@@ -194,6 +195,8 @@ class LiveQuery(Iterator[Result], AsyncIterator[Result]):
 
     def _finish(self) -> None:
         """Let go of everything, in the turn of one thread."""
+        with suppress(Error):  # the token is asked for after errors, too, and after the database was closed
+            self._reached[0].token()
         self._outputs.close()  # type: ignore[attr-defined]  # it is a generator
         self._pipeline.close()
         if self._turns is not None:

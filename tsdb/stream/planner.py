@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from tsdb.exec.context import ExecContext
 from tsdb.exec.newest_version import newest_of
-from tsdb.plan.node import DuckQuery, Filter, Given, HashJoin, Plan, Project, TableScan, children
-from tsdb.plan.predicate import conjunction
+from tsdb.plan.node import DuckQuery, Filter, Given, HashJoin, Limit, Plan, Project, TableScan, TopK, children
+from tsdb.plan.predicate import Constant, conjunction
 from tsdb.plan.schema import output_schema
 from tsdb.plan.transform import transform
 from tsdb.sql.changing import changing_token
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tsdb.exec.stats import QueryStats
     from tsdb.settings import Settings
     from tsdb.sql.environment import Parameters
-    from tsdb.sql.planner import Planner
+    from tsdb.sql.planner import BoundQuery, Planner
     from tsdb.stream.feed import Commits
 
 
@@ -62,9 +62,12 @@ class LivePlan:
 def plan_live(planner: Planner, parameters: Parameters, settings: Settings, snapshot: Snapshot) -> LivePlan:
     """Bind a planner's query over the tables of a snapshot. Raises InvalidInput for what cannot be followed, NotFound."""
     snapshot, query = with_bounded(snapshot), planner.query
-    settings = settings.changed({"enable_join_late_materialization": False})
+    live = {"enable_join_late_materialization": False}
+    if query.has_word("LATEST") or query.has_word("ASOF"):  # joins that DuckDB cannot run live
+        live["enable_native_operators"] = True
+    settings = settings.changed(live)
     bound = planner.bind(parameters, snapshot.definitions, settings, time.time_ns(), snapshot)
-    plan = with_pushed(bound.plan, settings, snapshot)
+    plan = with_pushed(with_empty_scans(bound), settings, snapshot)
     node = live_node(plan)
     is_live = _reached(plan, node)
     refuse_waiting(plan, is_live)
@@ -162,6 +165,21 @@ def _above(plan: Plan, node: Plan, given: Given, is_live: Mapping[int, bool]) ->
         case DuckQuery(inputs=inputs):
             return replace(plan, inputs=tuple((name, above(child) if is_live[id(child)] else child) for name, child in inputs))
     raise AssertionError(f"no live form of {type(plan).__name__}")
+
+
+def with_empty_scans(bound: BoundQuery) -> Plan:
+    """A query's plan with scans of no rows for LIMIT 0, which a condition that is never true became; as it is if it has a LIMIT."""
+
+    def visit(node: Plan) -> Plan:
+        if isinstance(node, Limit) and node.limit == 0 and isinstance(node.child, TableScan):
+            return replace(node.child, predicate=Constant(False))
+        return node
+
+    return bound.plan if _has_limit(bound.naive) else transform(bound.plan, visit)
+
+
+def _has_limit(plan: Plan) -> bool:
+    return isinstance(plan, Limit | TopK) or any(map(_has_limit, children(plan)))
 
 
 def with_pushed(plan: Plan, settings: Settings, snapshot: Snapshot) -> Plan:

@@ -90,13 +90,16 @@ class LiveSource:
         domains: Domains = NOTHING_KNOWN,
         rows_max: int = BATCH_ROWS,
         first_rank: int = 0,
+        since: int | None = None,
     ) -> Iterator[Arrivals]:
         """The rows of commits up to ``bound`` in the order of storage, of devices from ``first_rank`` in tag order on.
 
-        Rows without a key of ``domains`` may be left out.
+        Rows without a key of ``domains`` may be left out. ``since`` is the first time of rows, in the unit of the time column.
         """
         table = self.snapshot_of(snapshot)
         predicate = self.scan.predicate
+        if since is not None:
+            predicate = conjunction(predicate, Compare(table.table.schema.time.name, ">=", since))
         if snapshot.sequence > bound:
             predicate = conjunction(predicate, Compare(SEQUENCE_NAME, "<=", bound))
             table = _without_later(table, bound)

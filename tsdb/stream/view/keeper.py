@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tsdb.storage.view import note_problem
 from tsdb.storage.worker import Worker
-from tsdb_format.errors import Closed, Error
+from tsdb_format.errors import Closed, Error, NotFound
 
 if TYPE_CHECKING:
     from tsdb.settings import Settings
@@ -73,7 +73,9 @@ class ViewKeeper:
     def _step(self, number: int) -> int:
         from tsdb.stream.view.run import ViewRun  # loads what only asking needs, in the thread that asks
 
-        view = next(view for view in self._store.views().values() if view.id == number)
+        view = next((view for view in self._store.views().values() if view.id == number), None)
+        if view is None:
+            raise NotFound("the materialized view was dropped just now")
         try:
             run = self._runs.get(number)
             if run is None:

@@ -17,7 +17,7 @@ from tsdb.sql.duration import parse_duration
 from tsdb.sql.planner import Planner
 from tsdb.storage.snapshot import LazyTables, Snapshot, TableSnapshot
 from tsdb.stream.pipeline import Stateless
-from tsdb.stream.planner import LivePlan, driver_of, live_scans, plan_live, with_bounded, with_pushed
+from tsdb.stream.planner import LivePlan, driver_of, live_scans, plan_live, with_bounded, with_empty_scans, with_pushed
 from tsdb.stream.shape import refuse_two
 from tsdb.stream.stage import ARRIVING, DuckStage
 from tsdb.stream.window.emission import Emission
@@ -93,7 +93,7 @@ class _Texts:
             others = [scan.table for scan in live_scans(bound.plan) if scan.table != HELD]
             if others:
                 refuse_two(others)
-            pushed = with_pushed(bound.plan, settings, whole)
+            pushed = with_pushed(with_empty_scans(bound), settings, whole)
             above = transform(pushed, lambda node: _over_given(node, given))
             if not any(live_scans(above)):  # else an operator that only scans can have below it
                 break

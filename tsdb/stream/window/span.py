@@ -23,6 +23,7 @@ _ORIGIN_US = 946_857_600 * 10**6
 _ORIGIN_MONTH = 360
 #: Microseconds of a tick, by type; a nanosecond is a thousandth, rounded as DuckDB casts it.
 _TICK_US = {Kind.TIMESTAMP_S: 10**6, Kind.TIMESTAMP_MS: 10**3, Kind.TIMESTAMP_US: 1}
+_FIRST_TICK = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,10 @@ def microseconds(ticks: IntArray, kind: ColumnType) -> IntArray:
 
 
 def ticks(time_us: int, kind: ColumnType) -> int:
-    """The first tick of a time column at or after a time."""
-    return time_us * 1_000 if kind.kind is Kind.TIMESTAMP_NS else -(-time_us // _TICK_US[kind.kind])
+    """The first tick of a time column that ``microseconds`` makes a time, or a later one, of."""
+    if kind.kind is Kind.TIMESTAMP_NS:
+        return max(time_us * 1_000 - (500 if time_us > 0 else 499), _FIRST_TICK)
+    return -(-time_us // _TICK_US[kind.kind])
 
 
 def _microseconds_of(moment: datetime) -> int:
