@@ -33,6 +33,18 @@ def take_strings(pool: Pool, codes: NDArray[Any]) -> Pool:
     return made
 
 
+def separated(pool: Pool) -> bytes | None:
+    """The strings of a pool, at least one, with a byte 0 between neighbours; None where one of them has such a byte."""
+    begin, end = int(pool.offsets[0]), int(pool.offsets[-1])
+    data = np.zeros(end - begin + 1, np.uint8)
+    data[:-1] = pool.data[begin:end]
+    if np.count_nonzero(data) < end - begin:
+        return None
+    made = copy_strings(data, pool.offsets[:-1] - begin, np.diff(pool.offsets) + 1)
+    made.data[made.offsets[1:] - 1] = 0
+    return made.data[:-1].tobytes()
+
+
 def own_pool(vector: Vector) -> Pool:
     """A pool with one string per row of a pooled vector; unspecified under a NULL."""
     assert vector.pool is not None

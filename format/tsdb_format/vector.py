@@ -19,6 +19,8 @@ from tsdb_format.types import ColumnType, Kind
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
+#: Strings from which putting something between them, and parting all at once, takes less time than cutting out each.
+_PARTED_MIN = 256
 
 
 @dataclass(slots=True)
@@ -53,6 +55,12 @@ class Pool:
 
     def texts(self) -> list[str]:
         """All byte strings as UTF-8, in order; raises UnicodeDecodeError."""
+        if len(self) >= _PARTED_MIN:
+            from tsdb_format.pool import separated
+
+            joined = separated(self)
+            if joined is not None:  # one call makes them all
+                return joined.decode().split("\0")
         raw = self.data.tobytes()
         ends = pairwise(self.offsets.tolist())
         if raw.isascii():  # a byte is a character: decoded at once
@@ -91,14 +99,21 @@ class Vector:
     def to_physical_list(self) -> list[Any]:
         """Python values in the physical domain: int, float, bool, str, bytes, list of float, None. For small results."""
         if self.pool is not None:
-            return self._texts(self.pool)
+            texts, codes = self._texts(self.pool)
+            return texts if codes is None else _objects(texts)[codes].tolist()
         out: list[Any] = self.values.tolist()
         if self.validity is not None:
             out = [v if ok else None for v, ok in zip(out, self.validity.tolist(), strict=True)]
         return out
 
-    def _texts(self, pool: Pool) -> list[Any]:
-        """Strings, or bytes for BLOB; each one that occurs is made once."""
+    def to_objects(self) -> NDArray[Any]:
+        """The values of a pooled vector as an array of strings, or bytes for BLOB, and None; each one that occurs is made once."""
+        assert self.pool is not None
+        texts, codes = self._texts(self.pool)
+        return _objects(texts) if codes is None else _objects(texts)[codes]
+
+    def _texts(self, pool: Pool) -> tuple[list[Any], NDArray[Any] | None]:
+        """Each string that occurs, or bytes for BLOB, and which of them each row has; without these where they are the rows."""
         codes = self.values if self.validity is None else np.where(self.validity, self.values, -1)
         if len(pool) > 2 * len(codes):
             from tsdb_format.pool import take_strings
@@ -108,9 +123,15 @@ class Vector:
             pool, codes = take_strings(pool, used[absent:]), codes - absent
         texts: list[Any] = pool.texts() if self.type.kind is Kind.STRING else pool.tolist()
         if self.validity is None and len(texts) == len(codes) and bool((codes == np.arange(len(codes))).all()):
-            return texts
+            return texts, None
         texts.append(None)  # which code -1 finds
-        return list(map(texts.__getitem__, codes.tolist()))
+        return texts, codes
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    held = np.empty(len(values), object)
+    held[:] = values
+    return held
 
 
 def null_vector(kind: ColumnType, count: int) -> Vector:

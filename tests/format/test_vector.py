@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tsdb_format.vector
+from tsdb_format.pool import separated
 from tsdb_format.types import BLOB, STRING, ColumnType
 from tsdb_format.vector import Pool, Vector
 
@@ -20,8 +24,30 @@ def test_strings_are_those_of_their_codes(strings: list[str], kind: ColumnType, 
     pool = Pool.of([text.encode() for text in strings])
     validity = np.array(valid, np.bool_) if nulls else None
     wanted = [strings[code] if ok else None for code, ok in zip(codes, valid, strict=True)]
-    found = Vector(kind, np.array(codes, np.int32), validity, pool).to_physical_list()
-    assert found == ([None if text is None else text.encode() for text in wanted] if kind == BLOB else wanted)
+    vector = Vector(kind, np.array(codes, np.int32), validity, pool)
+    told = [None if text is None else text.encode() for text in wanted] if kind == BLOB else wanted
+    for parted_min in (1, 10**9):
+        with mock.patch.object(tsdb_format.vector, "_PARTED_MIN", parted_min):
+            assert vector.to_physical_list() == told
+            objects = vector.to_objects()
+            assert (objects.dtype, objects.tolist()) == (np.dtype(object), told)
+
+
+@given(st.lists(st.one_of(_TEXTS.map(str.encode), st.binary(max_size=3)), min_size=1, max_size=20), st.data())
+def test_all_strings_of_a_part_of_a_pool_at_once(strings: list[bytes], data: st.DataObject) -> None:
+    whole = Pool.of(strings)
+    start = data.draw(st.integers(0, len(strings) - 1))
+    stop = data.draw(st.integers(start + 1, len(strings)))
+    part, held = Pool(whole.offsets[start : stop + 1], whole.data), strings[start:stop]
+    assert separated(part) == (None if any(b"\0" in each for each in held) else b"\0".join(held))
+    with mock.patch.object(tsdb_format.vector, "_PARTED_MIN", 1):
+        try:
+            wanted = [each.decode() for each in held]
+        except UnicodeDecodeError:
+            with pytest.raises(UnicodeDecodeError):
+                part.texts()
+        else:
+            assert part.texts() == wanted
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

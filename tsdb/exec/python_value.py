@@ -126,13 +126,12 @@ def numpy_column(vector: Vector) -> Any:
     elif kind is Kind.DATE:
         array = vector.values.astype("M8[D]").astype("M8[us]")
     elif vector.pool is not None or kind is Kind.VECTOR:
-        array = np.empty(len(vector), object)
-        if kind is Kind.VECTOR:
-            array[:] = list(vector.values)
-        elif kind is Kind.BLOB:
-            array[:] = [None if value is None else bytearray(value) for value in vector.to_physical_list()]
+        if kind is Kind.STRING:
+            array = vector.to_objects()
         else:
-            array[:] = vector.to_physical_list()
+            array = np.empty(len(vector), object)
+            rows = list(vector.values) if kind is Kind.VECTOR else vector.to_physical_list()
+            array[:] = rows if kind is Kind.VECTOR else [None if value is None else bytearray(value) for value in rows]
     else:
         array = vector.values.astype(np.float64) if kind is Kind.HUGEINT else vector.values
     if vector.validity is None or bool(vector.validity.all()):
