@@ -7,6 +7,7 @@ import datetime
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,24 @@ def test_seek(db: tsdb.Database) -> None:
         assert len(taken(rows, 6)) == 6
     with pytest.raises(tsdb.InvalidInput, match="seek_to cannot be 'yesterday'"):
         db.stream("SELECT v FROM s", settings={"seek_to": "yesterday"})
+
+
+@pytest.mark.parametrize(
+    ("seek", "found"), [("0001-01-01", 2), ("1600-01-01 00:00:00", 2), ("2300-01-01", 0), ("9999-12-31T23:59:59Z", 0)]
+)
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+def test_seek_to_any_time(db: tsdb.Database, kind: str, seek: str, found: int) -> None:
+    db.sql(f"CREATE STREAM x (time {kind} TIME, v BIGINT)")
+    db.sql("INSERT INTO x VALUES ('1970-01-01', 1), ('2261-01-01', 2)")
+    with db.stream("SELECT v FROM x", settings={"seek_to": seek}) as rows:
+        db.sql("INSERT INTO x VALUES ('2000-01-01', 3)")
+        assert taken(rows, found + 1) == [*[(1,), (2,)][:found], (3,)]
+
+
+@pytest.mark.parametrize("seek", ["\u00b2", "\u0663", "-1", "+5", "1e5", "2024-13-01", "2024-01-01 00:00:00+02:00", "now"])
+def test_seek_to_what_is_nowhere(db: tsdb.Database, seek: str) -> None:
+    with pytest.raises(tsdb.InvalidInput, match="seek_to cannot be"):
+        db.stream("SELECT v FROM s", settings={"seek_to": seek})
 
 
 def test_blobs_and_large_commits_come_whole(db: tsdb.Database) -> None:
@@ -274,6 +293,49 @@ def test_a_table_that_goes_ends_the_query(db: tsdb.Database) -> None:
         db.sql("INSERT INTO names VALUES ('2024-01-02', 'b', 'Bo')")
         with pytest.raises(tsdb.NotFound, match="dropped"):
             next(rows)
+
+
+GONE = [
+    ("DROP STREAM s", tsdb.NotFound, "was dropped"),
+    ("ALTER TABLE s RENAME TO other", tsdb.NotFound, "was dropped or renamed"),
+    ("ALTER TABLE s RENAME COLUMN v TO w", tsdb.InvalidInput, "column 'v'"),
+    ("ALTER TABLE s DROP COLUMN v", tsdb.InvalidInput, "column 'v'"),
+    ("ALTER TABLE s RENAME COLUMN host TO place", tsdb.InvalidInput, "column 'host'"),
+    ("DROP STREAM m", tsdb.NotFound, "'m' was dropped"),
+    ("ALTER TABLE m DROP COLUMN site", tsdb.InvalidInput, "column 'site'"),
+]
+
+
+@pytest.mark.parametrize("phase", ["history", "live"])
+@pytest.mark.parametrize("mode", ["rw", "r"])
+@pytest.mark.parametrize(("ddl", "error", "words"), GONE)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT host, v FROM s",
+        "SELECT s.v, m.site FROM s INNER LATEST JOIN m ON s.host = m.host",
+        "SELECT window_start, host, sum(v) AS v FROM TUMBLE(s, time, 1s) GROUP BY window_start, host",
+    ],
+)
+def test_what_goes_ends_the_query_though_nothing_is_committed(
+    db: tsdb.Database, sql: str, ddl: str, error: type[tsdb.Error], words: str, mode: str, phase: str
+) -> None:
+    db.sql("CREATE STREAM m (time TIMESTAMP TIME, host VARCHAR, site VARCHAR)")
+    db.sql("INSERT INTO m VALUES ('2024-01-01', 'a', 'north')")
+    if " m " in ddl + " " and "LATEST" not in sql:
+        return
+    with (
+        tsdb.open(db.path, mode="r") if mode == "r" else nullcontext(db) as beside,
+        beside.stream(sql, settings={**EARLIEST, "watermark_idle_timeout": "never"}) as rows,
+    ):
+        if phase == "live":
+            insert(db, ("a", 1), ("a", 2))
+            next(rows)
+        db.sql(ddl)
+        with pytest.raises(error, match=words):
+            for _ in rows:
+                pass
+        assert rows.closed
 
 
 def test_asyncio(db: tsdb.Database) -> None:

@@ -200,6 +200,11 @@ class Store:
         return self._versions.visible
 
     @property
+    def version(self) -> int:
+        """The number of the manifest that this handle is at: as long as it is the same, tables and their columns are."""
+        return self._versions.manifest.version
+
+    @property
     def listeners(self) -> Alive[Listener]:
         """As those of ``Versions``; a reader's handle wakes them by its own ``refresh`` only."""
         self._check_open()

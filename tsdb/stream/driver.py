@@ -148,6 +148,8 @@ class ScanDriver:
         while not self._ends():
             at = self._at
             if self._feed.wait(at.after) <= at.after:
+                if not self._ends():
+                    self._source.snapshot_of(self._feed.snapshot())  # it may be gone
                 yield PAUSE
                 continue
             snapshot = self._feed.snapshot()

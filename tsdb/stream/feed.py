@@ -48,6 +48,7 @@ class Feed:
         self._store = store
         self._woken: SimpleQueue[None] = SimpleQueue()
         self._polls = store.mode == "r"
+        self._version = store.version
         self._listeners = store.listeners
         self._listeners.add(self)
         self.closed = False
@@ -59,12 +60,19 @@ class Feed:
         return self._store.refresh()
 
     def wait(self, after: int, timeout: float | None = None) -> int:
-        """The number of the newest visible commit: once it is above ``after``, after ``timeout`` seconds, or when it is closed."""
+        """The number of the newest visible commit: once it is above ``after``, after ``timeout`` seconds, or when it is closed.
+
+        Also once tables may be others: what is followed may be gone, though no commit comes any more.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _POLL_FIRST
         while True:
             newest = after if self.closed else self._store.newest()
             if newest > after or self.closed:
+                return newest
+            version = self._store.version
+            if version != self._version:
+                self._version = version
                 return newest
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:

@@ -122,7 +122,9 @@ class LatestJoin:
         return [join._right.history.table.id for join in self.joins]
 
     def snapshot_of(self, snapshot: Snapshot) -> TableSnapshot:
-        """The left side's table."""
+        """The left side's table. Raises as that does, for either side that is followed."""
+        if self._right.source is not None:
+            self._right.source.snapshot_of(snapshot)
         return self._left.snapshot_of(snapshot)
 
     def prepare(self, snapshot: Snapshot, bound: int) -> None:

@@ -24,9 +24,12 @@ class Seek:
             return cls()
         if setting == "earliest":
             return cls(history=True)
-        if setting.isdigit():
+        if setting.isascii() and setting.isdigit():
             return cls(sequence=max(int(setting), 1))
-        moment = parse_moment(setting.removesuffix("+00:00"), NS_PER_SECOND)
+        text = setting.removesuffix("+00:00")
+        moment, microseconds = parse_moment(text, NS_PER_SECOND), parse_moment(text, 10**6)
+        if moment is None and microseconds is not None:  # before or after all nanoseconds of 64 bits
+            moment = microseconds * 1_000
         if moment is None:
             raise InvalidInput(
                 f"seek_to cannot be {setting!r}: it is 'latest', 'earliest', a timestamp such as '2024-05-01 12:00:00' (UTC), "
@@ -39,4 +42,4 @@ class Seek:
         if self.time_ns is None:
             return None
         step = NS_PER_SECOND // table.schema.time.type.units_per_second
-        return -(-self.time_ns // step)
+        return min(max(-(-self.time_ns // step), -(2**63)), 2**63 - 1)
