@@ -34,6 +34,15 @@ def join_lanes(words, source, shift, back, mask, out, target):
         out[target + lane] = ((words[source + lane] >> shift) | (words[source + lane + LANES] << back)) & mask
 
 
+@kernel("(u64[out], u64, u64) -> u64", vector="sum_lanes")
+def sum_lanes(values, at, before):
+    """Add to each of sixteen values those before it, and ``before``; returns the last."""
+    for lane in range(LANES):
+        before += values[at + lane]
+        values[at + lane] = before
+    return before
+
+
 @kernel("(u64[in], i64, i64, i64, i64, u64[out]) -> void", inline=True)
 def unpack(words, at, width, low, high, out):
     """Unpack the values from ``low`` to ``high``, rounded to whole rows of 16, to their own positions in ``out``."""

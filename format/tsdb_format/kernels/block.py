@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.bitpack import unpack
+from tsdb_format.kernels.bitpack import sum_lanes, unpack
 from tsdb_format.kernels.page import DOUBLE, FOR, HELD, MALFORMED, PLAIN
 from tsdb_format.kernels.registry import kernel
 
@@ -91,11 +91,10 @@ def decode_rows(words, begin, end, encoding, rows, kind, low, high, scratch, out
                 for i in range(u(last)):
                     scratch[i] = base + scratch[i] * scale
                 place(words, patched, positions, 0, patches, 0, count, scratch, 0)
-                value = words[entry]
-                scratch[0] = value
-                for i in range(ONE, u(last)):
-                    value += scratch[i]
-                    scratch[i] = value
+                scratch[0] = words[entry]
+                value = ZERO
+                for row in range((last + 15) >> 4):
+                    value = sum_lanes(scratch, u(row << 4), value)
             scratch[HELD], scratch[HELD + 1], scratch[HELD + 2] = entry, u(first), u(last)
         if delta:
             base, scale = ZERO, ONE

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tsdb_format.kernels.bitpack import unpack
+from tsdb_format.kernels.bitpack import sum_lanes, unpack
 from tsdb_format.kernels.block import NO_DECIMALS, POWERS, decode_rows, place
 from tsdb_format.kernels.page import DICTIONARY, DOUBLE, FOR, HELD, MALFORMED, SCRATCH, check_page
 from tsdb_format.kernels.read import BAD_RANGE, RARE
@@ -238,13 +238,13 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
     for i in range(u(high)):
         scratch[i] = base + scratch[i] * scale
     place(words, patched, patched + patches, 0, patches, 0, count, scratch, 0)
-    value = words[entry]
-    scratch[0] = value
-    large = value + u(SMALL)
-    for i in range(ONE, u(high)):
-        value += scratch[i]
-        scratch[i] = value
-        large |= value + u(SMALL)
+    scratch[0] = words[entry]
+    value = ZERO
+    for row in range((high + 15) >> 4):
+        value = sum_lanes(scratch, u(row << 4), value)
+    large = ZERO
+    for i in range(u(high)):
+        large |= scratch[i] + u(SMALL)
     return 2 if large < u(2 * SMALL) else 0
 
 

@@ -45,6 +45,29 @@ def join_lanes(typing: Any, words: Any, source: Any, shift: Any, back: Any, mask
     return _void(words, source, shift, back, mask, out, target), code
 
 
+def sum_lanes(typing: Any, values: Any, at: Any, before: Any) -> Definition:
+    """``bitpack.sum_lanes``: each step adds what is one, two, four, eight lanes before."""
+    del typing
+    from numba import types
+
+    def code(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        from numba.core.cgutils import ir
+
+        values, at, before = args
+        data = _data(context, builder, signature.args[0], values)
+        lanes = _load(builder, data, at)
+        zero = ir.Constant(lanes.type, None)
+        for step in (1, 2, 4, 8):
+            places = [_LANES + lane - step if lane >= step else lane for lane in range(_LANES)]
+            moved = builder.shuffle_vector(zero, lanes, ir.Constant(_vector(ir.IntType(32)), places))
+            lanes = builder.add(lanes, moved)
+        lanes = builder.add(lanes, _splat(builder, before))
+        _store(builder, lanes, data, at)
+        return builder.extract_element(lanes, ir.IntType(32)(_LANES - 1))
+
+    return types.uint64(values, at, before), code
+
+
 def _void(*arguments: Any) -> Any:
     from numba import types
 

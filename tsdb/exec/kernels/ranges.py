@@ -155,6 +155,8 @@ def touch(starts, stops, rows_per_page, page_bytes, column_seen, page_seen):  # 
     total = 0
     last = -1
     for i in range(starts.shape[0]):
+        if stops[i] <= (last + 1) * rows_per_page:  # as of many small devices
+            continue
         for page in range(max(last + 1, starts[i] // rows_per_page), (stops[i] - 1) // rows_per_page + 1):
             last = page
             page_seen[page] = 1
