@@ -5,11 +5,15 @@ Time zone is UTC, as everywhere in tsdb.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import tempfile
 import threading
+import weakref
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -50,7 +54,7 @@ class _Instance:
                 self.connection = instance()
                 self.applied, self.process = None, os.getpid()
             changes = settings is not None and self.applied != (settings.threads, settings.memory_limit)
-            if changes and settings is not None and not getattr(_CALLED, "back", False):
+            if changes and settings is not None and not _CALLED.back:
                 self.connection.execute(f"SET GLOBAL threads = {settings.threads}")
                 self.connection.execute(f"SET GLOBAL memory_limit = '{max(settings.memory_limit, 2**26)}B'")
                 self.applied = (settings.threads, settings.memory_limit)
@@ -58,8 +62,36 @@ class _Instance:
 
 
 _INSTANCE = _Instance()
-#: Whether DuckDB runs a statement in this thread, and has called back for rows: its threads cannot be changed then.
-_CALLED = threading.local()
+
+
+class _Called(threading.local):
+    """What is known of a thread that DuckDB calls back in."""
+
+    #: Whether DuckDB runs a statement in it, and waits for rows: its threads cannot be changed then.
+    back = False
+    known: _Known | None = None
+
+
+class _Known:
+    """One of the threads that Python does not forget; who ends properly leaves its place to another."""
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self) -> None:
+        weakref.finalize(self, _PLACES.append, None).atexit = False
+
+
+#: Places for threads that Python does not forget: DuckDB's end without a word to it, and what it has of each is never freed.
+_PLACES = deque([None] * 256)
+_CALLED = _Called()
+
+
+def _stay_known() -> None:
+    """Have Python go on knowing a thread of DuckDB's: else it makes memory for it, and returns that to the system, at each call."""
+    with suppress(IndexError):
+        _PLACES.pop()
+        _CALLED.known = _Known()
+        ctypes.pythonapi.PyGILState_Ensure()  # what the thread has ensured itself is then not the last
 
 
 class CalledBack:
@@ -68,7 +100,9 @@ class CalledBack:
     __slots__ = ("_before",)
 
     def __enter__(self) -> None:
-        self._before = getattr(_CALLED, "back", False)
+        if _CALLED.known is None:
+            _stay_known()
+        self._before = _CALLED.back
         _CALLED.back = True
 
     def __exit__(self, *_: object) -> None:
