@@ -154,6 +154,44 @@ def test_a_handler_may_close_what_waits(db: tsdb.Database) -> None:
     assert db.sql("SHOW QUERIES").fetchall() == []
 
 
+@pytest.mark.parametrize("from_thread", [False, True], ids=["handler", "thread"])
+def test_whoever_closes_between_any_two_steps_leaves_the_token_of_what_was_given(db: tsdb.Database, from_thread: bool) -> None:
+    db.sql("INSERT INTO s SELECT range FROM range(100, 120)")
+    db.flush()
+    files = ("stream/live.py", "stream/position.py", "exec/source.py", "exec/stats.py")
+    settings: dict[str, object] = {"seek_to": "earliest", "stream_batch_rows": 50, "threads": 1}
+
+    def given(at: int) -> int:
+        with db.stream("SELECT v FROM s", settings=settings) as rows:
+            taken: list[int] = []
+
+            def act() -> None:
+                for _ in range(2):
+                    taken.extend(v for (v,) in next(rows, None).fetchall())
+
+            def close() -> None:
+                if not from_thread:
+                    return rows.close()
+                closer = threading.Thread(target=rows.close)
+                closer.start()
+                return closer.join()
+
+            with suppress(AttributeError):  # of None, where there was no second one
+                count = steps(act, files, at, close)
+        rest: list[int] = []
+        with db.stream("SELECT v FROM s", resume=rows.token, settings={**settings, "seek_to": "earliest"}) as later:
+            while len(taken) + len(rest) < 120:
+                rest.extend(v for (v,) in next(later).fetchall())
+        assert taken + rest == list(range(120)), at
+        return count if at == 0 else 0
+
+    total = given(0)
+    assert total > 100
+    some, done = range(1, total + 1, 7 if from_thread else 2), []
+    assert ends(lambda: done.extend(map(given, some)))
+    assert len(done) == len(some)
+
+
 def test_nothing_of_pythons_runs_when_what_is_known_weakly_goes() -> None:
     """Else a handler's exception would be lost there, and a lock wanted that the same thread holds."""
 

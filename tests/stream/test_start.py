@@ -13,6 +13,7 @@ from tsdb import session
 from tsdb.exec.kernels import pieces
 from tsdb.exec.source import FileSource
 from tsdb.sql import binder
+from tsdb.stream.position import read_token
 from tsdb_format.errors import NotFound
 
 HISTORY: dict[str, object] = {"seek_to": "earliest", "stream_batch_rows": 3}
@@ -79,6 +80,33 @@ def test_places_are_read_for_the_tokens_that_are_asked_for(tmp_path: Path, monke
                 assert sorted(set(touched)) == sorted({"v", *(["_sn", "time"] if asked else [])})
                 reads.append(touched.count("time"))
         assert reads[0] == 0 < reads[1] < reads[2] < touched.count("time"), "and for the last batch before the files may be closed"
+
+
+def test_what_is_read_for_tokens_is_not_counted(tmp_path: Path) -> None:
+    counted = []
+    for asked in (False, True):
+        with stream_of(tmp_path / str(asked)) as db, db.stream("SELECT v FROM s", settings=HISTORY) as live:
+            for _ in range(8):
+                next(live)
+                assert not asked or live.token is not None
+            db.write("s", {"time": [99], "k": ["a"], "v": [24]})
+            assert next(live).fetchall() == [(24,)]
+            counted.append(live.stats)
+    assert counted[0] == counted[1]
+
+
+def test_of_one_commit_that_comes_its_number_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touched: list[str] = []
+    touch = FileSource.touch
+    monkeypatch.setattr(FileSource, "touch", lambda source, name, *rows: touched.append(name) or touch(source, name, *rows))
+    with stream_of(tmp_path / "db") as db, db.stream("SELECT v FROM s") as live:
+        db.write("s", {"time": [99, 98], "k": ["a", "b"], "v": [24, 25]})
+        assert next(live).fetchall() == [(24,), (25,)]
+        assert touched.count("_sn") == 2, "for both ends of the window"
+        before, after = live.token, db.write("s", {"time": [99], "k": ["a"], "v": [26]}).sequence
+        assert next(live).fetchall() == [(26,)]
+        assert read_token(str(before))[0]["after"] == after - 2
+        assert read_token(str(live.token))[0]["place"][2] == after
 
 
 def test_tokens_are_the_same_whenever_they_are_asked_for(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def padded(token: str) -> str:
 
 def document_of(token: str) -> dict[str, Any]:
     raw = base64.urlsafe_b64decode(padded(token))
-    return dict(json.loads(raw[: raw.rindex(b"}") + 1]))
+    return dict(json.loads(raw[:-8]))
 
 
 def written(document: dict[str, Any]) -> str:

@@ -29,6 +29,14 @@ class Places:
         """Whether the first and the last row have the same device."""
         return bool(self.device[0] == self.device[-1])
 
+    def of_commit(self, number: int) -> Places:
+        """The same, of rows that are known to be of one commit."""
+        return Places(np.full(len(self.device), number), self.device, self.time)
+
+    def uncounted(self) -> Places:
+        """The same: nothing is left to be read."""
+        return self
+
     def slice(self, first: int, last: int) -> Places:
         """Those of the rows ``first`` up to ``last``."""
         return Places(self.sequence[first:last], self.device[first:last], self.time[first:last])

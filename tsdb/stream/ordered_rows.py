@@ -16,7 +16,9 @@ from tsdb.catalog.device import DeviceTable
 from tsdb.catalog.shard import shards_of
 from tsdb.exec.kernels import pieces as piece_kernels
 from tsdb.exec.kernels import ranges
-from tsdb.exec.rows import FileRows, RowSet, device_values
+from tsdb.exec.rows import FileRows, MergedRows, RowSet, device_values
+from tsdb.exec.source import FileSource
+from tsdb.exec.stats import ScanStats
 from tsdb.storage.snapshot import OpenFile, TableSnapshot
 from tsdb.stream.storage_order import Runs
 from tsdb_format.recycling import recycled
@@ -104,6 +106,14 @@ class OrderedRows:
             return self
         known = {name: values[first:last] for name, values in self._known.items()}
         return OrderedRows(self._parts, self._pieces.cut(self._ends, first, last), self._devices, known)
+
+    def of_commit(self, number: int) -> OrderedRows:
+        """The same rows, of which it is known that one commit wrote them all."""
+        return OrderedRows(self._parts, self._pieces, self._devices, {**self._known, SEQUENCE_NAME: np.full(self.count, number)})
+
+    def uncounted(self) -> OrderedRows:
+        """The same rows, of which nothing that is read is counted, and no lock wanted: whoever asks may hold it, interrupted."""
+        return OrderedRows([_apart(rows) for rows in self._parts], self._pieces, self._devices, self._known)
 
     def tags(self, column: Column) -> Vector:
         """A tag or attribute of every row."""
@@ -251,6 +261,18 @@ def _pieces_of(
 def _ends(values: NDArray[np.generic]) -> IntArray:
     """Where stretches of equal neighbours end."""
     return np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
+
+
+def _apart(rows: RowSet) -> RowSet:
+    """The same rows from sources of their own."""
+    if isinstance(rows, FileRows):
+        return FileRows(_apart_source(rows.source), rows.starts, rows.stops, rows.count)
+    sources = [_apart_source(source) for source in rows.sources]
+    return MergedRows(sources, rows.entry_source, rows.entry_row, rows.groups, rows.device(), rows.time(), rows.stored_rows)
+
+
+def _apart_source(source: FileSource) -> FileSource:
+    return FileSource(source.table, source.open_file, source.index, ScanStats(source.stats.table), source.computed)
 
 
 def _between(rows: RowSet, first: int, last: int) -> RowSet:

@@ -88,7 +88,7 @@ class Place:
 class LastPlace:
     """The place of the last of some rows, which is looked up once somebody asks: few of those who follow a query keep tokens.
 
-    Any thread may ask, for as long as the files of the rows are open.
+    Any thread may ask, for as long as the files of the rows are open, and a handler that interrupted one.
     """
 
     def __init__(self, rows: Arrivals, devices: DeviceTable, before: Place | LastPlace | None) -> None:
@@ -108,7 +108,8 @@ class LastPlace:
         """The place. Raises Corruption, and Closed."""
         waiting = self._waiting
         if waiting is not None:
-            self._found = Place.of_last(*waiting)
+            rows, count, devices, before = waiting
+            self._found = Place.of_last(rows.uncounted(), count, devices, before)
             self._waiting = None
         assert self._found is not None, "it is found before the rows are let go"
         return self._found

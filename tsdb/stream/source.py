@@ -159,8 +159,10 @@ class LiveSource:
             commits = Compare(SEQUENCE_NAME, ">", first), Compare(SEQUENCE_NAME, "<=", last)
             wanted = conjunction(self.scan.predicate, *commits, *_times(table, first))
             selection = Selection(table, wanted, self.change_stats, computed=computed_by(self.scan, table))
+            found: Iterator[Arrivals]
             if last == first + 1:
-                found = self._found(selection, StorageOrder(selection).groups())
+                alike = self._found(selection, StorageOrder(selection).groups())
+                found = (replace(arrivals, places=arrivals.places.of_commit(last)) for arrivals in alike)
             else:
                 parts = list(self._found(selection, [StorageOrder(selection).whole()]))
                 found = iter([in_order_of_commit(joined(parts), table.devices)] if parts else [])
