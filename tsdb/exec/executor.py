@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tsdb.exec.batch import Batch
+from tsdb.exec.conditions import Conditions
 from tsdb.exec.domains import NOTHING_KNOWN, Domains, wanted_files
 from tsdb.exec.rows import RowSet
 from tsdb.exec.runtime_filter import TopKFilter
@@ -135,8 +136,10 @@ def _selection(scan: TableScan, context: ExecContext) -> Selection:
     domains = context.domains.get(id(scan), NOTHING_KNOWN)
     stats = context.stats.scan(scan, scan.table, scan.topk_id)
     table = wanted_files(whole, scan.predicate, domains, stats)
-    selection = Selection(table, scan.predicate, stats, domains, computed_by(scan, table))
-    unlearned = Selection(table, scan.predicate, ScanStats(scan.table), computed=selection.sources.computed) if domains else None
+    computed = computed_by(scan, table)
+    conditions = context.kept.of(scan, Conditions, scan.predicate, table.table.schema, computed.keys())
+    selection = Selection(table, conditions, stats, domains, computed)
+    unlearned = Selection(table, conditions, ScanStats(scan.table), computed=computed) if domains else None
     unit_count = UnitCount(selection, unlearned)
 
     def finish() -> None:

@@ -1,6 +1,6 @@
 """Selection: what a scan's predicate leaves to read, decided before any page is touched.
 
-The conjuncts of a predicate are split by what answers them: tags by the device table (one decision per device), time bounds and
+Its conjuncts are split by what answers them (``Conditions``): tags by the device table (one decision per device), time bounds and
 TTL by the per-device time index and the page statistics, the rest by value statistics and then row by row. A ``Selection`` is
 one scan's share of a snapshot; operators ask it for row sets.
 """
@@ -16,15 +16,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from tsdb.exec.conditions import Conditions
 from tsdb.exec.domains import NOTHING_KNOWN, Domains
-from tsdb.exec.evaluate import evaluate, normalize
+from tsdb.exec.evaluate import evaluate
 from tsdb.exec.kernels import ranges
 from tsdb.exec.kernels import runs as run_kernels
 from tsdb.exec.lane import FileLane, Lane, Ranges, lanes_of
 from tsdb.exec.prune import CANNOT_MATCH, Verdicts, verdicts, worst
 from tsdb.exec.rows import FileRows, RowSet, merge_rows
 from tsdb.exec.source import NOTHING_COMPUTED, Computed, FileSource, ScanSources
-from tsdb.plan.predicate import Compare, InSet, Member, Predicate, columns_of, compared_columns, conjuncts, members_in
+from tsdb.plan.predicate import Compare, Predicate, compared_columns, members_in
 from tsdb_format.statistics import Statistics
 from tsdb_format.types import Role
 from tsdb_format.vector import BoolArray, IntArray, Vector
@@ -56,7 +57,7 @@ class Selection:
     def __init__(
         self,
         table: TableSnapshot,
-        predicate: Predicate | None,
+        predicate: Predicate | Conditions | None,
         stats: ScanStats,
         domains: Domains = NOTHING_KNOWN,
         computed: Computed = NOTHING_COMPUTED,
@@ -65,13 +66,15 @@ class Selection:
         self.table = table
         self.stats = stats
         self.sources = ScanSources(table, stats, computed)
-        self.time_low, self.time_high = INT64_MIN, INT64_MAX
-        self._tag_conjuncts: list[Predicate] = []
-        self.row_conjuncts: list[Predicate] = []
+        held = predicate if isinstance(predicate, Conditions) else Conditions(predicate, table.table.schema, computed)
+        self.time_low, self.time_high = held.time_low, held.time_high
+        self._tag_conjuncts = held.of_tags
+        self.row_conjuncts = held.of_rows
         self._tag_domains: list[KeyDomain] = []
         self._value_domains: list[KeyDomain] = []
-        for part in conjuncts(None if predicate is None else normalize(predicate)):
-            self._place(part)
+        for part in held.of_members:
+            for domain in part.members.domains(part.columns):
+                self._place_domain(domain)
         self._apply_ttl()
         self._device_domains = domains.devices
         for domain in domains.columns:
@@ -88,28 +91,6 @@ class Selection:
         self._examined = self._kept = 0
         self._verdicts: dict[int, Verdicts] = {}
         self._excludes: dict[int, bool] = {}
-        self.row_conjuncts.sort(key=self._cost)
-
-    def _cost(self, part: Predicate) -> tuple[bool, int]:
-        """Order of conjuncts: few columns first, what looks up each value after what compares it, what is computed last."""
-        names = columns_of(part)
-        return not names.isdisjoint(self.sources.computed), 2 * len(names) + any(True for _ in members_in(part))
-
-    def _place(self, part: Predicate) -> None:
-        schema = self.table.table.schema
-        names = columns_of(part)
-        if names and all(self.sources.column(name).role in (Role.TAG, Role.ATTRIBUTE) for name in names):
-            self._tag_conjuncts.append(part)
-            return
-        if names == {schema.time.name}:
-            low, high, exact = _time_bounds(part)
-            self.time_low, self.time_high = max(self.time_low, low), min(self.time_high, high)
-            if exact:
-                return
-        if isinstance(part, Member) and len(names) > 1:
-            for domain in part.members.domains(part.columns):
-                self._place_domain(domain)
-        self.row_conjuncts.append(part)
 
     def _place_domain(self, domain: KeyDomain) -> None:
         role = self.sources.column(domain.column).role
@@ -163,7 +144,7 @@ class Selection:
             return _NO_MASK
         devices = self.table.devices
         decisions = _DECISIONS.setdefault(devices, OrderedDict())
-        key = tuple(self._tag_conjuncts)
+        key = self._tag_conjuncts
         mask = decisions.get(key)
         if mask is None and any(True for part in key for _ in members_in(part)):  # which nobody asks for again
             decisions = OrderedDict()
@@ -427,26 +408,3 @@ def slices(starts: IntArray, stops: IntArray, rows_max: Callable[[], int]) -> It
                 first, last, row = first[:-1], last[:-1], int(starts[until])
         yield first, last
         at = until
-
-
-def _time_bounds(part: Predicate) -> tuple[int, int, bool]:
-    """Inclusive bounds that a conjunct on the time column implies, and whether they say all that it says."""
-    match part:
-        case Compare(_, op, literal) if isinstance(literal, int):
-            match op:
-                case "=":
-                    return literal, literal, True
-                case "<":
-                    return INT64_MIN, literal - 1, True
-                case "<=":
-                    return INT64_MIN, literal, True
-                case ">":
-                    return literal + 1, INT64_MAX, True
-                case ">=":
-                    return literal, INT64_MAX, True
-        case InSet(_, literals) if literals:
-            wanted = [literal for literal in literals if isinstance(literal, int)]
-            return min(wanted), max(wanted), False
-        case Member(members=members):
-            return *members.bounds(), False
-    return INT64_MIN, INT64_MAX, False
