@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import duckdb
+import pyarrow as pa
 import pytest
 
-from tsdb.exec.arrow import arrow_type, vector_of
+from tsdb.exec.arrow import Converter, arrow_type, vector_of
 from tsdb.exec.batch import Batch
 from tsdb.exec.context import ExecContext
 from tsdb.exec.evaluate import evaluate
@@ -40,6 +41,16 @@ def test_results_are_duckdbs() -> None:
     again = vector_of(result.arrow()["x"].combine_chunks(), HUGEINT)
     assert again.to_physical_list() == list(VALUES)
     assert arrow_type(HUGEINT) == relation.to_arrow_table().schema.field("x").type
+
+
+@pytest.mark.parametrize("value", [10**38, -(10**38), 2**127 - 1])
+def test_arrow_has_no_type_for_more_than_38_digits(value: int) -> None:
+    wide = literal_batch(Rows(("x",), (HUGEINT,), ((1,), (value,))))
+    with pytest.raises(pa.ArrowInvalid):
+        Converter([("x", HUGEINT)]).record_batch(wide)
+    almost = (value // abs(value)) * (10**38 - 1)
+    found = Converter([("x", HUGEINT)]).record_batch(literal_batch(Rows(("x",), (HUGEINT,), ((almost,), (None,)))))
+    assert found.column(0).equals(pa.array([almost, None], pa.decimal128(38, 0)))
 
 
 def test_predicates_compare_whole_numbers_of_any_size() -> None:

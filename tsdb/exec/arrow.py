@@ -73,7 +73,7 @@ class Converter:
 
     def _array(self, key: str, vector: Vector) -> Any:
         if vector.type.kind is Kind.HUGEINT:
-            return pa.array(vector.to_physical_list(), pa.decimal128(38, 0))
+            return _wide_array(vector.to_physical_list())
         if vector.pool is None:
             return _plain_array(vector)
         if not (self._dictionaries and vector.type.kind is Kind.STRING) and _is_plain(vector, vector.pool):
@@ -145,6 +145,17 @@ def _fixed_array(kind: Any, values: NDArray[Any], validity: BoolArray | None) ->
     """Values of a fixed width as an array that shares their memory; ``pa.array`` would import pandas, to ask if they are its."""
     held = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     return pa.Array.from_buffers(kind, len(values), [_bitmap(validity), pa.py_buffer(held)])
+
+
+def _wide_array(values: list[int | None]) -> Any:
+    """Integers of up to 38 digits; raises ArrowInvalid for larger ones."""
+    kind = _PLAIN[Kind.HUGEINT]
+    numbers = [value or 0 for value in values]
+    if max(map(abs, numbers), default=0) >= 10**38:
+        return pa.array(values, kind)
+    words = b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
+    validity = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    return pa.Array.from_buffers(kind, len(values), [_bitmap(validity), pa.py_buffer(words)])
 
 
 def _bitmap(validity: BoolArray | None) -> Any:
