@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import signal
 import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
@@ -57,6 +59,25 @@ def when_reader_goes(stream: TextIO, act: Callable[[], object]) -> None:
         act()
 
     threading.Thread(target=watch, daemon=True, name="tsdb-reader").start()
+
+
+@contextmanager
+def when_interrupted(act: Callable[[], object]) -> Iterator[None]:
+    """Within, the first Ctrl-C calls ``act`` and interrupts nothing; a second one is as ever."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        act()
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def bytes_text(count: float) -> str:

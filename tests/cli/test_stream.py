@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tsdb
 from support.command import ROOT, command, environment
+from tsdb_cli import output
+from tsdb_cli.command import stream
 
 
 @pytest.fixture
@@ -57,6 +62,37 @@ def test_rows_of_another_process_come_and_ctrl_c_ends_it(database: Path) -> None
         db.sql("INSERT INTO s VALUES (8, 'x')")
     process = _stream(database, "SELECT k FROM s WHERE k <> 2", "--resume", error.split()[1], "--limit", "1")
     assert process.communicate(timeout=60)[0] == '{"k": 8}\n'
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_right_after_rows_were_written(
+    database: Path, times: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The token is behind what was written; after a second Ctrl-C nobody knows how much that is."""
+    begun = output.stream_writer
+
+    @contextmanager
+    def interrupted(*given: Any) -> Iterator[Callable[[Any], None]]:
+        with begun(*given) as write:
+
+            def write_and_stop(rows: Any) -> None:
+                write(rows)
+                for _ in range(times):
+                    signal.raise_signal(signal.SIGINT)
+
+            yield write_and_stop
+
+    monkeypatch.setattr(output, "stream_writer", interrupted)
+    settings = ["--set", "seek_to=earliest", "--set", "stream_batch_rows=2"]
+    stream.command.main([str(database), "SELECT k FROM s", *settings], standalone_mode=False)
+    out, told = capfd.readouterr()
+    assert out == '{"k": 1}\n{"k": 2}\n'
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if times == 2:
+        assert told == ""
+        return
+    with tsdb.open(database, mode="r") as db, db.stream("SELECT k FROM s", resume=told.split()[1]) as rows:
+        assert next(rows).fetchall() == [(3,)]
 
 
 def test_it_ends_with_its_reader(database: Path) -> None:

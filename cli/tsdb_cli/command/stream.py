@@ -39,8 +39,10 @@ def command(database_path: Path, sql: str, form: str, settings: dict[str, object
     with database.opened(database_path) as db, db.stream(text, settings=settings, resume=resume) as rows:
         token = rows.token
         terminal.when_reader_goes(sys.stdout, rows.close)
-        with suppress(KeyboardInterrupt), output.stream_writer(rows.columns, rows.types, form) as write:
+        stop = terminal.when_interrupted(rows.close)  # between two batches: what was written and the token agree
+        with suppress(KeyboardInterrupt), stop, output.stream_writer(rows.columns, rows.types, form) as write:
             for part, is_whole in _parts(rows, limit):
+                token = None  # as long as it is not known how much of this was written
                 write(part)
                 token = rows.token if is_whole else None
         if token is not None:
