@@ -13,31 +13,38 @@ from support.quiet import without_background
 from tsdb_format.errors import InvalidInput
 
 EARLIEST = {"seek_to": "earliest"}
-#: A left side that computes, and what says the same above the join of stored rows.
+ON = {**EARLIEST, "enable_streaming_join_key_domain_pushdown": True}
+#: A left side that computes, what says the same above the join of stored rows, and whether its history is read through keys.
 SAME = (
     (
         "SELECT l.k, y, label FROM (SELECT k, time, v * 2 AS y FROM f) l INNER LATEST JOIN m ON l.k = m.k",
         "SELECT f.k, v * 2 AS y, label FROM f INNER LATEST JOIN m ON f.k = m.k",
+        True,
     ),
     (
         "SELECT l.k, v, label FROM (SELECT k, v FROM f WHERE v % 3 = 1) l LEFT LATEST JOIN m ON l.k = m.k WHERE v > 3",
         "SELECT f.k, v, label FROM f LEFT LATEST JOIN m ON f.k = m.k WHERE v % 3 = 1 AND v > 3",
+        False,
     ),
     (
         "WITH l AS (SELECT k AS q, v FROM f WHERE v % 2 = 0) SELECT q, v, label FROM l INNER LATEST JOIN m ON l.q = m.k",
         "SELECT f.k AS q, v, label FROM f INNER LATEST JOIN m ON f.k = m.k WHERE v % 2 = 0",
+        True,
     ),
     (
         "SELECT l.k, v, label FROM (SELECT k, time, v + 0 AS v FROM f) l ASOF JOIN m ON l.k = m.k AND l.time >= m.time",
         "SELECT f.k, v + 0 AS v, label FROM f ASOF JOIN m ON f.k = m.k AND f.time >= m.time",
+        True,
     ),
     (
         "SELECT y, label, w FROM (SELECT k, v * 2 AS y FROM f) l INNER LATEST JOIN m ON l.k = m.k LEFT LATEST JOIN n ON l.k = n.k",
         "SELECT v * 2 AS y, label, n.w FROM f INNER LATEST JOIN m ON f.k = m.k LEFT LATEST JOIN n ON f.k = n.k",
+        True,
     ),
     (
         "SELECT j, v, label FROM (SELECT k + 1 AS j, v FROM f) l INNER LATEST JOIN (SELECT k + 1 AS j, label FROM m) r USING (j)",
         "SELECT f.k + 1 AS j, v, label FROM f INNER LATEST JOIN m ON f.k = m.k",
+        False,
     ),
 )  # fmt: skip
 REFUSED = (
@@ -83,14 +90,14 @@ def _taken(live: Any, count: int) -> list[Any]:
     return rows
 
 
-@pytest.mark.parametrize(("computed", "plain"), SAME)
-@pytest.mark.parametrize("settings", [EARLIEST, {**EARLIEST, "enable_streaming_join_key_domain_pushdown": True}], ids=["off", "on"])
-def test_a_left_side_that_computes(db: tsdb.Database, computed: str, plain: str, settings: dict[str, object]) -> None:
+@pytest.mark.parametrize(("computed", "plain", "pushed"), SAME)
+@pytest.mark.parametrize("settings", [EARLIEST, ON], ids=["off", "on"])
+def test_a_left_side_that_computes(db: tsdb.Database, computed: str, plain: str, pushed: bool, settings: dict[str, object]) -> None:
     wanted = db.sql(plain).fetchall()
     assert sorted(db.sql(computed).fetchall(), key=str) == sorted(wanted, key=str)
     with db.stream(computed, settings=settings) as live, db.stream(plain, settings=EARLIEST) as other:
         assert _taken(live, len(wanted)) == _taken(other, len(wanted))
-        assert live.stats["StreamingJoinKeyDomainBuilt"] == 0
+        assert live.stats["StreamingJoinKeyDomainBuilt"] == int(pushed and settings is ON)
         for at in (20, 30, 40):
             _add(db, at)
             if at == 30:
@@ -99,7 +106,7 @@ def test_a_left_side_that_computes(db: tsdb.Database, computed: str, plain: str,
             assert _taken(live, len(more)) == more
 
 
-@pytest.mark.parametrize("computed", [computed for computed, _ in SAME])
+@pytest.mark.parametrize("computed", [computed for computed, _, _ in SAME])
 def test_it_goes_on_after_each_row(db: tsdb.Database, computed: str) -> None:
     count = len(db.sql(computed).fetchall())
     with db.stream(computed, settings=EARLIEST) as live:
@@ -119,11 +126,34 @@ def test_it_begins_at_a_time(db: tsdb.Database) -> None:
         assert {v for v, _ in next(live).fetchall()} == {16, 17, 18}
 
 
-def test_why_its_history_is_read_whole(db: tsdb.Database) -> None:
-    on = {**EARLIEST, "enable_streaming_join_key_domain_pushdown": True}
-    with db.stream("SELECT v, label FROM (SELECT k + 0 AS k, v FROM f) l INNER LATEST JOIN m ON l.k = m.k", settings=on) as live:
+def test_its_history_is_read_through_keys_that_are_as_stored(db: tsdb.Database) -> None:
+    db.sql("DELETE FROM m WHERE k <> 1")
+    sql = "SELECT j, y FROM (SELECT f.k AS j, v * 2 AS y FROM f WHERE v % 2 = 1) l INNER LATEST JOIN m ON l.j = m.k"
+    found = []
+    for settings in (EARLIEST, ON):
+        with db.stream(sql, settings=settings) as live:
+            found.append((next(live).fetchall(), live.stats["stream_history_rows"]))
+    assert found == [([(1, 2), (1, 10), (1, 18), (1, 34)], 20), ([(1, 2), (1, 10), (1, 18), (1, 34)], 5)]
+
+
+@pytest.mark.parametrize(
+    ("key", "settings", "why"),
+    [
+        ("k + 0 AS k", ON, "k is no column of the left table as it is stored"),
+        ("v AS u, k * 1 AS k", ON, "k is no column of the left table as it is stored"),
+        (
+            "k",
+            {**ON, "enable_streaming_join_key_domain_through_filters": False},
+            "enable_streaming_join_key_domain_through_filters is off, and the left side computes",
+        ),
+    ],
+)
+def test_why_its_history_is_read_whole(db: tsdb.Database, key: str, settings: dict[str, object], why: str) -> None:
+    with db.stream(
+        f"SELECT v, label FROM (SELECT {key}, v + 0 AS v FROM f) l INNER LATEST JOIN m ON l.k = m.k", settings=settings
+    ) as live:
         assert next(live).fetchall()
-        assert live.stats["streaming_join_key_domain_pushdown"] == "declined: k is no column of the left table as it is stored"
+        assert live.stats["streaming_join_key_domain_pushdown"] == f"declined: {why}"
 
 
 @pytest.mark.parametrize("left", REFUSED)

@@ -49,12 +49,14 @@ class Shape:
     seek: str
     shards: str
     asof: str
-    computed: bool
+    #: What of the left side is computed: nothing, the keys too, or all but these.
+    computed: str
 
     @property
     def is_declined(self) -> bool:
         """Whether left history is not read through keys, whatever the settings."""
-        return self.kind == "LEFT" or self.keys in DECLINED or self.computed
+        computes = self.computed == "keys" and self.keys != "time"
+        return self.kind == "LEFT" or self.keys in DECLINED or computes
 
     @property
     def sql(self) -> str:
@@ -71,7 +73,7 @@ class Shape:
         on = " AND ".join(f"f.{left} = m.{names[column]}" for left, column in pairs)
         left_side = "f"
         if self.computed:
-            items = ("v + 0 AS v", *(_COMPUTED[left] for left, _ in pairs))
+            items = ("v + 0 AS v", *(_COMPUTED[left] if self.computed == "keys" else left for left, _ in pairs))
             left_side = f"(SELECT {', '.join(dict.fromkeys((*items, 'time')))} FROM f WHERE v + 1 > 0) AS f"
         if self.asof:
             return f"SELECT f.v, m.r FROM {left_side} ASOF {self.kind} JOIN {right} ON {on} AND f.time {self.asof} m.t"
@@ -96,7 +98,7 @@ def _any_shape(rng: random.Random) -> Shape:
         rng.choice(("earliest", "earliest", "earliest", "latest")),
         rng.choice(("", "k", "hash(k)", "ki", "s", "k, s", "k % 3")),
         rng.choice(("", "", "", ">=", ">")),
-        rng.random() < 0.15,
+        rng.choice(("", "", "", "", "", "", "keys", "others")),
     )
 
 

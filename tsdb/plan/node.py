@@ -200,7 +200,8 @@ class DuckQuery:
     ``catalog`` are the definitions of tables that DuckDB's own catalog shows, for queries of information_schema and the like.
     ``place`` says where something at an offset of ``sql`` stands in the statement, for people. ``columns`` are the names and types
     of what it gives, where these are known and ours; ``rows`` is about how many there are, where that is known. With ``looks_at``
-    it gives those rows of its one input, whatever its columns, for which a condition on these columns is true.
+    it gives those rows of its one input, whatever its columns, for which a condition on these columns is true. Where it gives rows
+    that it computes one by one, ``unchanged`` are columns that are as they come in: (name, the input's name).
     """
 
     sql: str
@@ -212,6 +213,7 @@ class DuckQuery:
     columns: tuple[tuple[str, ColumnType], ...] = ()
     rows: int | None = None
     looks_at: frozenset[str] | None = None
+    unchanged: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

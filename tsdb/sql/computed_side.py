@@ -6,22 +6,24 @@ what it gives, and each row of the left side has its place. Whatever looks at mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from tsdb.catalog.table import Table
-from tsdb.plan.node import LastArrived, Plan, Project
+from tsdb.plan.node import DuckQuery, LastArrived, Plan, Project
 from tsdb.quoting import quoted_name
 from tsdb.sql.clause import find_clauses, text_place
 from tsdb.sql.environment import Environment
 from tsdb.sql.join_source import JoinSource, arrival_columns
 from tsdb.sql.literal import only
+from tsdb.sql.native import TableReference
 from tsdb.sql.select import plain_table, refer
 from tsdb.sql.statement import Query
 from tsdb.sql.token import tokenize
 from tsdb.sql.tree import definition_of
+from tsdb_format.schema import Column
 
 _ROWS = (exp.Query, exp.AggFunc, exp.Window)
 #: Functions of no row, which are computed for each.
@@ -30,14 +32,21 @@ _OF_THE_MOMENT = frozenset({"now", "today", "current_timestamp", "current_date",
 
 @dataclass(frozen=True, slots=True)
 class ComputedOrigin:
-    """Rows computed from a table's, each with the columns ``arrival`` of the row that it was computed from."""
+    """Rows computed from a table's, each with the columns ``arrival`` of the row that it was computed from.
+
+    ``unchanged`` are those that are the table's: (name, its name there).
+    """
 
     source: JoinSource
     arrival: tuple[str, ...]
+    unchanged: tuple[tuple[str, str], ...]
 
     def with_arrival(self, names: tuple[str, ...]) -> Plan:
         """Columns of the rows, of whose plan the lowest node also gives those that tell where they stand."""
-        return Project(self.source.make((*names, *self.arrival)), tuple((name, name) for name in names))
+        made = self.source.make((*names, *self.arrival))
+        if isinstance(made, DuckQuery):
+            made = replace(made, unchanged=tuple(pair for pair in self.unchanged if pair[0] in names))
+        return Project(made, tuple((name, name) for name in names))
 
     def last_arrived(self, names: tuple[str, ...], keys: tuple[str, ...], asof: str | None = None) -> LastArrived:
         """As that of ``Origin``."""
@@ -76,4 +85,18 @@ def computed_side(query: Query, node: exp.Expr, tables: Mapping[str, Table], env
     if made is None or any(made.column(name) is None for name in arrival):
         return None
     shown = tuple(column for column in made.columns if column.name not in arrival)
-    return replace(made, columns=shown, origin=ComputedOrigin(made, tuple(arrival)), with_conditions=None)
+    origin = ComputedOrigin(made, tuple(arrival), tuple(_unchanged(select, reference, shown)))
+    return replace(made, columns=shown, origin=origin, with_conditions=None)
+
+
+def _unchanged(select: exp.Select, reference: TableReference, shown: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    """The items that are columns of the table, with their names there; none where an item gives several."""
+    if len(shown) != len(select.expressions):
+        return
+    for item, column in zip(select.expressions, shown, strict=True):
+        node = item.this if isinstance(item, exp.Alias) else item
+        named = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and only(node, "this", "table")
+        if named and node.text("table").lower() in ("", reference.alias.lower()):
+            stored = reference.column(node.name)
+            if stored is not None:
+                yield column.name, stored.name

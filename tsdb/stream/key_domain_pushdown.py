@@ -14,7 +14,7 @@ import numpy as np
 
 from tsdb.exec.domains import NOTHING_KNOWN, Domains
 from tsdb.exec.stats import ScanStats
-from tsdb.plan.node import HashJoin, Plan, TableScan
+from tsdb.plan.node import DuckQuery, HashJoin, Plan, TableScan
 from tsdb.plan.schema import output_schema
 from tsdb.stream.row_steps import last_arrived_below, steps_of
 from tsdb_format.types import Kind
@@ -91,6 +91,10 @@ def _scanned(plan: Plan, name: str, settings: Settings) -> tuple[TableScan, str]
         side, below = next((side, below) for shown, side, below in bottom.outputs if shown == column)
         if side == "left":
             return _scanned(bottom.left, below, settings)
+    if isinstance(bottom, DuckQuery) and (stored := dict(bottom.unchanged).get(column)) is not None:
+        if not settings.enable_streaming_join_key_domain_through_filters:
+            raise _Declined("enable_streaming_join_key_domain_through_filters is off, and the left side computes")
+        return _scanned(bottom.inputs[0][1], stored, settings)
     if not isinstance(bottom, TableScan):
         raise _Declined(f"{name} is no column of the left table as it is stored")
     if bottom.predicate is not None and not settings.enable_streaming_join_key_domain_through_filters:
