@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import tsdb
+from tsdb.exec.kernels import pieces
+from tsdb.stream import storage_order
 
 FIELDS = "v, s, p"
 SQL = f"SELECT k, time, {FIELDS} FROM s"
@@ -53,6 +55,31 @@ def test_history_is_in_the_order_of_storage(tmp_path: Path, times: str, rows_per
         assert history(db, SQL, len(expected), stream_batch_rows=11)[0] == expected
         some = db.sql(f"{SQL} WHERE v % 3 = 1 ORDER BY k, time, _sn").fetchall()
         assert history(db, f"{SQL} WHERE v % 3 = 1", len(some))[0] == some
+
+
+@pytest.mark.parametrize("times", ["apart", "meeting", "overlapping"])
+def test_runs_are_found_some_devices_after_others(tmp_path: Path, times: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    wanted = pieces.wanted
+    monkeypatch.setattr(pieces, "wanted", lambda *given: calls.append(1) or wanted(*given))
+    with written(tmp_path / "db", times, 4) as db:
+        expected = db.sql(f"{SQL} ORDER BY k, time, _sn").fetchall()
+        some = [row for row in expected if row[0] in ("k1", "k4", "k6")]
+        counts: list[int] = []
+        for runs_max in (1_000, 30, 1):
+            monkeypatch.setattr(storage_order, "_RUNS_MAX", runs_max)
+            calls.clear()
+            assert history(db, SQL, len(expected))[0] == expected
+            counts.append(len(calls))
+            assert history(db, f"{SQL} WHERE k IN ('k1', 'k4', 'k6')", len(some))[0] == some
+            with db.stream(SQL, settings={"seek_to": "earliest", "stream_batch_rows": 100}) as live:
+                given = next(live).fetchall()
+            rest: list[Any] = []
+            with db.stream(SQL, resume=live.token) as later:
+                while len(given) + len(rest) < len(expected):
+                    rest += next(later).fetchall()
+            assert given + rest == expected
+        assert counts[0] < counts[1] < counts[2] == 7 * counts[0], "every device on its own"
 
 
 @pytest.mark.parametrize("times", ["apart", "overlapping"])

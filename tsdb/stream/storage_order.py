@@ -9,7 +9,7 @@ The wanted runs of all files are found together, as arrays; of a file nothing is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GROUP_ROWS, _FIRST_ROWS = 65_536, 16_384
 #: Later groups have so many rows of each lane, about, since every lane is read for every group; at most so many first ones.
 _LANE_ROWS, _GROUPS_MAX = 16_384, 16
-#: Runs that are found together at most, unless one device has more.
+#: Runs that are found together, about, unless one device has more.
 _RUNS_MAX = 262_144
 _NO_ROWS = np.empty(0, np.int64)
 _NO_MASK = np.empty(0, np.bool_)
@@ -97,7 +97,7 @@ class StorageOrder:
         parts: list[RowSet] = []
         lanes: list[int] = []
         runs = Runs(*(np.empty(0, np.int64) for _ in Runs._fields))
-        for runs in self._windows(0, INT64_MAX):
+        for runs in self._windows(0, parted=False):
             self._selection.count_runs(len(runs.lane))
             for lane, rows in self._parts(runs):
                 parts.append(rows)
@@ -105,24 +105,22 @@ class StorageOrder:
         self._selection.completed = True
         return Group(parts, lanes, runs)
 
-    def _windows(self, first_rank: int, runs_max: int = _RUNS_MAX) -> Iterator[Runs]:
-        """The wanted runs of some devices after others'; each time at most ``runs_max`` of several."""
+    def _windows(self, first_rank: int, *, parted: bool = True) -> Iterator[Runs]:
+        """The wanted runs of some devices after others', about so many each time as are found together; or, not ``parted``, all."""
         lanes, devices, mask = self._lanes, self._selection.table.devices, self._selection.device_mask
         if not lanes:
             return
-        step = max(runs_max // len(lanes), 1)
+        ranks: Sequence[int] | NDArray[np.int32] = range(first_rank, devices.count)
         if len(mask):
             ranks = np.sort(devices.rank[np.flatnonzero(mask)])
             ranks = ranks[np.searchsorted(ranks, first_rank) :]
-            bounds = [(int(part[0]), int(part[-1])) for at in range(0, len(ranks), step) if len(part := ranks[at : at + step])]
-            room = min(step, len(ranks))
-        else:
-            bounds = [(at, min(at + step, devices.count) - 1) for at in range(first_rank, devices.count, step)]
-            room = min(step, devices.count)
-        for first, last in bounds:
-            runs = self._runs_of(first, last, sum(min(room, len(lane.device)) for lane in lanes))
-            if len(runs.lane):
-                yield runs
+        runs = min(sum(len(lane.device) for lane in lanes), len(ranks) * len(lanes))
+        step = max(len(ranks) * _RUNS_MAX // max(runs, 1), 1) if parted else max(len(ranks), 1)
+        for at in range(0, len(ranks), step):
+            some = ranks[at : at + step]
+            found = self._runs_of(int(some[0]), int(some[-1]), sum(min(len(some), len(lane.device)) for lane in lanes))
+            if len(found.lane):
+                yield found
 
     def _runs_of(self, first: int, last: int, room: int) -> Runs:
         """The wanted runs of the devices with ranks first … last, at most ``room``."""
