@@ -141,13 +141,13 @@ def test_columns_at_once_are_as_one_by_one() -> None:
     """Whatever is wanted of each, with rare encodings among them."""
     rng = np.random.default_rng(5)
     pages = [page_set(make_vector(kind, shape, 3000, 0.0, seed), 1024) for kind in KINDS for seed, shape in enumerate(shapes(kind))]
-    stack = fold.stack_pages([replace(each, buffer=np.concatenate([each.buffer for each in pages])) for each in _moved(pages)])
+    of_one_file = [replace(each, buffer=np.concatenate([each.buffer for each in pages])) for each in _moved(pages)]
     starts, stops = ranges(rng, 3000)
     for segment_stop in (cut(rng, int((stops - starts).sum())), np.arange(1, int((stops - starts).sum()) + 1)):
         for _ in range(4):
-            wants = rng.integers(0, ALL + 1, len(pages))
-            found = fold.fold_stack(stack, starts, stops, segment_stop, wants)
-            for each, one, wanted in zip(pages, found, wants.tolist(), strict=True):
+            wants = rng.integers(0, ALL + 1, len(pages)).tolist()
+            found = fold.fold_stack(fold.stack_pages(of_one_file, wants), starts, stops, segment_stop)
+            for each, one, wanted in zip(pages, found, wants, strict=True):
                 alone = fold.fold_pages(each, starts, stops, segment_stop, wanted)
                 assert (one is None) == (alone is None)
                 if one is not None and alone is not None:

@@ -119,7 +119,7 @@ class StoredFile(TsFile):
     summarized_rows_min = 0
 
     @cached_property
-    def _stacks(self) -> dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], PageStack | None, IntArray]]:
+    def _stacks(self) -> dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], PageStack | None]]:
         return {}
 
     @cached_property
@@ -136,23 +136,23 @@ class StoredFile(TsFile):
         self, wants: Mapping[str, int], starts: IntArray, stops: IntArray, segment_stop: IntArray
     ) -> Mapping[str, StoredFold | None]:
         """Sums and bounds by segment of some ranges' rows, of columns that need not be read for that."""
-        names, stack, bits = self._stack(tuple(wants.items()))
+        names, stack = self._stack(tuple(wants.items()))
         found: dict[str, StoredFold | None] = {}
         if stack is not None:
-            found.update(zip(names, fold_stack(stack, starts, stops, segment_stop, bits), strict=True))
+            found.update(zip(names, fold_stack(stack, starts, stops, segment_stop), strict=True))
         if len(found) < len(wants):
             for name in wants.keys() - names:
                 found[name] = fold_pages(self.page_set(name), starts, stops, segment_stop, wants[name])
         return found
 
-    def _stack(self, wants: tuple[tuple[str, int], ...]) -> tuple[tuple[str, ...], PageStack | None, IntArray]:
-        """Those of some columns that can be folded at once, their pages, and what for; kept, since the same few are asked for."""
+    def _stack(self, wants: tuple[tuple[str, int], ...]) -> tuple[tuple[str, ...], PageStack | None]:
+        """Those of some columns that can be folded at once, and their pages; kept, since the same few are asked for."""
         known = self._stacks.get(wants)
         if known is None:
             held = {name: self.page_set(name) for name, _ in wants}
             some = tuple(name for name, pages in held.items() if is_foldable(pages) and not pages.has_compression)
-            bits = np.array([bits for name, bits in wants if name in some], np.int64)
-            known = some, stack_pages([held[name] for name in some]) if some else None, bits
+            bits = [bits for name, bits in wants if name in some]
+            known = some, stack_pages([held[name] for name in some], bits) if some else None
             if len(self._stacks) >= _STACKS_MAX:
                 self._stacks.clear()
             self._stacks[wants] = known
