@@ -21,6 +21,7 @@ import tsdb
 from tsdb.session import Session
 from tsdb.settings import SETTINGS
 from tsdb.sql import tree
+from tsdb_format.reader import TsFile
 
 NEWEST = "SELECT * FROM cpu ORDER BY time DESC LIMIT 10"
 
@@ -258,8 +259,10 @@ def test_a_damaged_file_is_named_whoever_reads_it(db: tsdb.Database) -> None:
     [file] = Path(db.path).glob("table/*/*.tsf")
     path = db.path
     db.close()
+    with TsFile(file) as stored:
+        place, _ = stored.container.extent("device.row_start")
     data = bytearray(file.read_bytes())
-    data[len(data) // 4] ^= 1
+    data[place] ^= 1
     file.write_bytes(data)
     with tsdb.open(path, mode="r") as reader:
         assert reader.check()
