@@ -125,6 +125,24 @@ def test_every_encoding(kind: ColumnType, choice: Choice) -> None:
         assert folded == bool((pages.page_encoding <= Encoding.DICTIONARY).all())
 
 
+@pytest.mark.parametrize("delta", [0, 1])
+def test_exceptions_are_added_as_they_are(delta: int) -> None:
+    """However small or large beside the decimals around them: the integers that stand in for them leave no trace."""
+    rng = np.random.default_rng(3)
+    values = np.round(rng.normal(1e9, 1.0, 2000).cumsum() / 1e3, 2)
+    places = rng.choice(2000, 40, replace=False)
+    values[places] = rng.choice([1e-300, -1e300, np.inf, np.nan, 1 / 3, -0.0], 40)
+
+    def encode(rows: Vector, rows_per_page: int) -> EncodedChunk:
+        return write_numbers(as_numbers(rows, NO_BOOLS), NO_BOOLS, rows_per_page, Choice(0, Encoding.ALP, delta, 2))
+
+    pages = page_set(Vector(DOUBLE, values), 1024, encode)
+    starts = np.sort(rng.choice(2000, 1500, replace=False)).astype(np.int64)
+    found = fold.fold_pages(pages, starts, starts + 1, np.arange(1, 1501), kernels.SUM)
+    assert found is not None
+    assert np.array_equal(found.sum[0], values[starts], equal_nan=True)
+
+
 def test_what_is_read_instead() -> None:
     whole = np.array([0]), np.array([2000])
     with_nulls = page_set(make_vector(DOUBLE, "walk", 2000, 0.1, 1), 1024)

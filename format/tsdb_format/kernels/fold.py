@@ -210,9 +210,11 @@ def fold_integers(values, pieces, count, wants, at, whole):
             whole[row, segment] = max(whole[row, segment], greatest_of(values, start, start + rows))
 
 
-@kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, u64[out]) -> i64", inline=True)
-def small_integers(words, begin, end, encoding, rows, block, low, high, scratch):
+@kernel("(u64[in], i64, i64, i64, i64, i64, i64, i64, i64, u64[out]) -> i64", inline=True)
+def small_integers(words, begin, end, encoding, rows, block, low, high, exceptions_max, scratch):
     """Unpack a block's rows from ``low`` to ``high`` to their places in ``scratch``, if its integers are small and stand for all.
+
+    As many rows as ``exceptions_max`` may have values besides.
 
     Returns 1 where they are residuals, 2 where they are the integers themselves (DELTA); 0: neither was done.
     """
@@ -226,7 +228,9 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
     count = min(rows - (block << 10), 1024)
     body = begin + (layout & 0x7FFFFFF)
     patched = body + ((((count + 15) >> 4) * width + 63) >> 6 << 4)
-    if layout < 0 or delta > 1 or width > 48 or (layout >> 45) & 2047 or patched + patches + ((patches + 3) >> 2) > end:
+    exceptions = (layout >> 45) & 2047
+    positions = patched + patches + exceptions
+    if layout < 0 or delta > 1 or width > 48 or exceptions > exceptions_max or positions + ((patches + exceptions + 3) >> 2) > end:
         return 0
     base, scale = words[entry + ONE], words[entry + TWO]
     if delta == 0:
@@ -237,7 +241,7 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
     unpack(words, body, width, 0, high, scratch)
     for i in range(u(high)):
         scratch[i] = base + scratch[i] * scale
-    place(words, patched, patched + patches, 0, patches, 0, count, scratch, 0)
+    place(words, patched, positions, 0, patches, 0, count, scratch, 0)
     scratch[0] = words[entry]
     value = ZERO
     for row in range((high + 15) >> 4):
@@ -246,6 +250,28 @@ def small_integers(words, begin, end, encoding, rows, block, low, high, scratch)
     for i in range(u(high)):
         large |= scratch[i] + u(SMALL)
     return 2 if large < u(2 * SMALL) else 0
+
+
+@kernel("(u64[in], i64, i64, i64, i64[in,2], i64, i64, u64[out], u64[out], f64[out], f64[out,2]) -> void")
+def add_exceptions(words, begin, entry, rows, pieces, count, at, integers, block, doubles, numbers):
+    """Add the exceptions of a block of ``rows`` to the sums of the pieces that have them; their integers become 0."""
+    layout = np.int64(words[u(entry + 3)])
+    patches, exceptions = (layout >> 34) & 2047, (layout >> 45) & 2047
+    first = begin + (layout & 0x7FFFFFF) + ((((rows + 15) >> 4) * ((layout >> 27) & 127) + 63) >> 6 << 4) + patches
+    piece = 0
+    for i in range(exceptions):
+        j = patches + i
+        position = np.int64((words[u(first + exceptions + (j >> 2))] >> u((j & 3) << 4)) & u(0xFFFF))
+        if position >= rows:
+            continue
+        integers[u(position)] = ZERO
+        while piece > 0 and pieces[0, piece] > position:
+            piece -= 1
+        while piece < count - 1 and pieces[0, piece] + pieces[1, piece] <= position:
+            piece += 1
+        if pieces[0, piece] <= position < pieces[0, piece] + pieces[1, piece]:
+            block[0] = words[u(first + i)]
+            numbers[at, u(pieces[2, piece])] += doubles[0]
 
 
 @kernel(
@@ -258,10 +284,11 @@ def fold_block(
 ):
     """Fold the pieces of the block from row ``start`` of a page on; 1 for a NaN, else 0 or MALFORMED."""
     low, high = pieces[0, 0], pieces[0, count - 1] + pieces[1, count - 1]
-    form = small_integers(words, begin, end, encoding, rows, start >> 10, low, high, scratch)
+    exceptions_max = 1024 if kind == DOUBLE and wants == SUM else 0
+    form = small_integers(words, begin, end, encoding, rows, start >> 10, low, high, exceptions_max, scratch)
     base, scale, decimals = ZERO, ONE, np.int64(NO_DECIMALS)
+    entry = u(begin + (start >> 10 << 2))
     if form:
-        entry = u(begin + (start >> 10 << 2))
         decimals = (np.int64(words[entry + THREE]) >> 56) & 31
         if kind != DOUBLE and decimals != NO_DECIMALS:
             return MALFORMED
@@ -271,6 +298,13 @@ def fold_block(
         fold_residuals(scratch, pieces, count, base, scale, wants, at, whole)
         return 0
     if form and decimals <= 22:
+        if (np.int64(words[entry + THREE]) >> 45) & 2047:
+            if form == 1:
+                for i in range(u(low), u(high)):
+                    scratch[i] = base + scratch[i] * scale
+                base, scale = ZERO, ONE
+            number = min(rows - start, 1024)
+            add_exceptions(words, begin, np.int64(entry), number, pieces, count, at, scratch, block, doubles, numbers)
         fold_decimals(scratch, pieces, count, base, scale, POWERS[decimals], wants, at, numbers)
         return 0
     scratch[HELD] = ~ZERO
