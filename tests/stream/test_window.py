@@ -437,8 +437,7 @@ def test_a_position_has_the_rows_that_are_rounded_into_its_first_window(db: tsdb
     for v in (-half, -half + 1, -1, 0, 1):
         db.write("ns", {"time": np.array([first + v], "datetime64[ns]"), "v": [v]})
     text = "SELECT window_start, list(v ORDER BY v) AS v FROM TUMBLE(ns, time, 1m) GROUP BY window_start"
-    (row,) = db.sql(text).fetchall()
-    assert row[1] == [-half, -half + 1, -1, 0, 1]
+    assert (row := db.sql(text).fetchall()[0])[1] == [-half, -half + 1, -1, 0, 1]
     settings = {"seek_to": "earliest", "watermark_idle_timeout": "never"}
     with db.stream(text, settings=settings) as live:
         while (position := live._pipeline.position) is None or position["upto"] < 0:
