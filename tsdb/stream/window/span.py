@@ -85,7 +85,8 @@ class Windows:
 def microseconds(ticks: IntArray, kind: ColumnType) -> IntArray:
     """Ticks of a time column in microseconds, as DuckDB casts them."""
     if kind.kind is Kind.TIMESTAMP_NS:
-        return np.where(ticks >= 0, ticks + 500, ticks + 499) // 1_000
+        whole = ticks // 1_000
+        return whole + (ticks - whole * 1_000 >= np.where(ticks >= 0, 500, 501))
     return ticks * _TICK_US[kind.kind]
 
 
