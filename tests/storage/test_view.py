@@ -86,7 +86,7 @@ def test_views_into_one_table_do_not_meet(tmp_path: Path) -> None:
     drop_view(store.writer, "ONE")
     store.flush()
     assert store.entry("t").checkpoints.keys() == {other.id}
-    with pytest.raises(NotFound, match="whose rows table 't' was to get was dropped"):
+    with pytest.raises(NotFound, match="'one' was dropped"):
         store.write_view(one, rows(3), "one 2")
     again = create_view(store.writer, "one", "SELECT 1", "t", "anew")
     assert store.checkpoint(again) == "anew"

@@ -13,7 +13,6 @@ from tsdb.exec.batch import Batch
 from tsdb.exec.candidates import Candidates, empty_batch
 from tsdb.exec.intake import Intake
 from tsdb.exec.lane import FileLane
-from tsdb.exec.page_queue import PageQueue
 from tsdb.exec.run_scan import RunScan
 from tsdb.exec.runtime_filter import TopKFilter
 from tsdb.exec.selection import Selection
@@ -40,6 +39,8 @@ def topk(node: TopK, names: tuple[str, ...], selection: Selection, topk_filter: 
 
 def _page_scan(selection: Selection, candidates: Candidates, intake: Intake) -> None:
     """Value-led order: pages best bound first, then the merged rows, whose stored bounds prove less."""
+    from tsdb.exec.page_queue import PageQueue
+
     lanes = selection.lanes()
     queue = PageQueue(selection, candidates, [lane for lane in lanes if isinstance(lane, FileLane)])
     witness = queue.witness()

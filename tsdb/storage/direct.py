@@ -18,7 +18,7 @@ from tsdb.storage.batch import Pieces, RowBatch, check_batch
 from tsdb.storage.existing import count_existing
 from tsdb.storage.files import FILE_SUFFIX, write_rows
 from tsdb.storage.handover import Handover
-from tsdb.storage.manifest import FileEntry, SourceEntry, TableEntry
+from tsdb.storage.manifest import FileEntry, SourceEntry, TableEntry, ViewEntry
 from tsdb.storage.report import WriteReport
 from tsdb.storage.sharding import by_shard
 from tsdb.storage.view import check_writes
@@ -34,7 +34,7 @@ def write_direct(
     table: str,
     columns: Mapping[str, Vector | Pieces] | RowBatch,
     sources: Sequence[SourceEntry],
-    checkpoint: tuple[int, str] | None = None,
+    checkpoint: tuple[ViewEntry, str] | None = None,
 ) -> WriteReport:
     """Commit rows, and how far sources were read, or the view that made them is.
 
@@ -52,7 +52,7 @@ def write_direct(
     sequence, names = writer.sequence + 1, list[str]()
     if checkpoint is not None:
         view, text = checkpoint
-        entry = entry.with_checkpoints({view: (sequence, text)}, writer.versions.manifest.views.values())
+        entry = entry.with_checkpoints({view.id: (sequence, text)}, writer.versions.manifest.views.values())
     try:
         report, changed, devices = _write(writer, entry, batch, sequence, names)
         handover = Handover()

@@ -262,7 +262,7 @@ class Store:
 
         Raises NotFound where the view or its table was dropped.
         """
-        report = self.writer.write(self.target(view).name, columns, checkpoint=(view.id, checkpoint))
+        report = self.writer.write(self.target(view).name, columns, checkpoint=(view, checkpoint))
         self._after_commit()
         return report
 

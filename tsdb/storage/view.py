@@ -62,10 +62,10 @@ def drop_view(writer: Writer, name: str) -> ViewEntry:
         return view
 
 
-def check_writes(manifest: Manifest, entry: TableEntry, view: int) -> None:
-    """Raise NotFound where a view, by its number, is no more, or does not write to a table."""
-    if all(known.id != view or known.target != entry.table.id for known in manifest.views.values()):
-        raise NotFound(f"the materialized view whose rows table {entry.table.name!r} was to get was dropped")
+def check_writes(manifest: Manifest, entry: TableEntry, view: ViewEntry) -> None:
+    """Raise NotFound where a view is no more, or does not write to a table."""
+    if all(known.id != view.id or known.target != entry.table.id for known in manifest.views.values()):
+        raise NotFound(f"materialized view {view.name!r} was dropped")
 
 
 def note_problem(writer: Writer, view: ViewEntry, problem: str | None) -> None:

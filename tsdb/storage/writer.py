@@ -34,7 +34,7 @@ from tsdb.storage.flush import flush
 from tsdb.storage.handover import Handover
 from tsdb.storage.log import Log
 from tsdb.storage.log_record import Change, Recorded
-from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry
+from tsdb.storage.manifest import FileEntry, Manifest, SourceEntry, TableEntry, ViewEntry
 from tsdb.storage.memory_file import MemoryRun
 from tsdb.storage.memtable import Memtable
 from tsdb.storage.moment import Moments
@@ -153,7 +153,7 @@ class Writer:
         table: str,
         columns: Mapping[str, Vector | Pieces] | RowBatch,
         sources: Sequence[SourceEntry] = (),
-        checkpoint: tuple[int, str] | None = None,
+        checkpoint: tuple[ViewEntry, str] | None = None,
     ) -> WriteReport:
         """Commit rows; see ``Store.write_pieces`` and ``Store.write_view``."""
         if isinstance(columns, RowBatch):
@@ -174,7 +174,7 @@ class Writer:
         return self._write(table, columns, count, checkpoint)
 
     def _write(
-        self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, count: int, checkpoint: tuple[int, str] | None
+        self, table: str, columns: Mapping[str, Vector | Pieces] | RowBatch, count: int, checkpoint: tuple[ViewEntry, str] | None
     ) -> WriteReport:
         with self._writing:
             self._check_writable()
@@ -234,7 +234,7 @@ class Writer:
         return WriteReport(1, 0, sequence)
 
     def _write_memory(
-        self, entry: TableEntry, batch: RowBatch, checkpoint: tuple[int, str] | None, *, shared: bool
+        self, entry: TableEntry, batch: RowBatch, checkpoint: tuple[ViewEntry, str] | None, *, shared: bool
     ) -> tuple[WriteReport, int]:
         """Log a commit and keep its rows; ``shared``: somebody else may still write to the batch's arrays."""
         table = entry.table
@@ -257,7 +257,7 @@ class Writer:
         tags = _new_tags(batch, numbers, memtable.devices.count) if new else {}
         change = Change(
             table.id, memtable.devices.count, tags, new, attribute_devices, attributes, rows.numbers, rows.row_start, columns,
-            checkpoints={} if checkpoint is None else {checkpoint[0]: plain_vector(STRING, [checkpoint[1].encode()])},
+            checkpoints={} if checkpoint is None else {checkpoint[0].id: plain_vector(STRING, [checkpoint[1].encode()])},
         )  # fmt: skip
         run = MemoryRun(table, stamp(rows, sequence))
         self.loose |= dict.fromkeys(payload_names(table, rows.columns.values()), sequence)
