@@ -137,6 +137,28 @@ def test_segments_of_devices_in_one_bucket_each(
         assert -count == len(set(run.tolist()))
 
 
+class Noted(np.ndarray[Any, Any]):
+    """An array that notes which of its elements somebody looked at."""
+
+    seen: set[int]
+
+    def __getitem__(self, at: Any) -> Any:
+        self.seen.add(int(at))
+        return super().__getitem__(at)
+
+
+def test_segments_look_at_the_times_of_no_other_device() -> None:
+    row_start, device = np.arange(0, 50, 5), np.arange(9, dtype=np.int32)
+    starts, stops, described = np.array([12, 36]), np.array([13, 38]), np.array([10, 0, 0, 86_400, 1])
+    times = [np.arange(9).view(Noted) for _ in range(2)]
+    for each in times:
+        each.seen = set()
+    stop, group, start = buffers(12, 3)
+    count = bucket.indexed_segments.plain(row_start, device, np.arange(9), *times, described, starts, stops, stop, group, start)
+    assert (count, group[:count].tolist()) == (2, [2, 7])
+    assert [each.seen for each in times] == [{2, 7}, {2, 7}]
+
+
 TIMES = st.one_of(
     st.integers(-30, 30), st.integers(-(2**63), -(2**63) + 30), st.integers(2**63 - 30, 2**63 - 1), st.integers(-(2**62), 2**62)
 )
