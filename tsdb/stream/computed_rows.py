@@ -6,7 +6,6 @@ Each row keeps its commit, time and device: its text also selects the columns th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -66,12 +65,6 @@ class ComputedRows:
     def change_stats(self) -> ScanStats:
         """Counters of the rows that come."""
         return self._source.change_stats
-
-    def narrowed(self, scan: TableScan) -> ComputedRows:
-        """The same of what another scan of the table gives."""
-        made = copy(self)
-        made._source = self._source.narrowed(scan)
-        return made
 
     def snapshot_of(self, snapshot: Snapshot) -> TableSnapshot:
         """The table in a snapshot."""

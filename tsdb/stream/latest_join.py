@@ -19,7 +19,7 @@ from tsdb.exec.evaluate import evaluate, normalize
 from tsdb.exec.hash_join import take_or_null
 from tsdb.exec.join_key import compare
 from tsdb.exec.selection import BATCH_ROWS
-from tsdb.plan.node import Comparison, HashJoin, TableScan
+from tsdb.plan.node import Comparison, HashJoin
 from tsdb.plan.predicate import Compare, Predicate, conjunction
 from tsdb.stream.arrivals import Arrivals, joined
 from tsdb.stream.gate import BoundaryGate
@@ -90,11 +90,6 @@ class LatestJoin:
         self._compared += [part for part in node.condition if isinstance(part, Comparison) and part is not right.asof]
 
     # ------------------------------------------------------------------------------------------------ as a source
-
-    @property
-    def scan(self) -> TableScan:
-        """The left side's scan."""
-        return self._left.scan
 
     @property
     def table(self) -> Table:
